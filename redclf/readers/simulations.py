@@ -1,0 +1,42 @@
+"""The `simulations` list that tau2-bench and RedundancyBench files have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from redclf.readers.document import Document
+from redclf.readers.fields import Place, got
+
+
+def first_simulation(document: Document) -> dict[str, Any] | str:
+    """Return the first simulation that is an object, or why there is none."""
+    if document.is_lines:
+        return "JSON lines, not one object"
+    if not isinstance(document.head, dict):
+        return f"{got(document.head)}, not an object with `simulations`"
+    if "simulations" not in document.head:
+        return "no `simulations`"
+    value = document.head["simulations"]
+    if not isinstance(value, list):
+        return f"`simulations` is {got(value)}, not a list"
+    found = next((item for item in value if isinstance(item, dict)), None)
+    return "`simulations` holds no objects" if found is None else found
+
+
+def each_simulation(document: Document) -> Iterator[tuple[Place, Any]]:
+    """Yield every simulation with its place.
+
+    Raises
+    ------
+    TraceError
+        If the file has no list of simulations.
+    """
+    value = document.value.get("simulations") if isinstance(document.value, dict) else None
+    if not isinstance(value, list) or not value:
+        raise document.place.error(
+            "expected an object with a list `simulations` that is not empty, got "
+            + ("JSON lines" if document.is_lines else got(document.value))
+        )
+    for index, item in enumerate(value):
+        yield Place(document.name, f"record {index}"), item
