@@ -70,12 +70,8 @@ _LEADING_ERROR = re.compile(
     re.IGNORECASE | re.VERBOSE,
 )
 
-_LEADING_JSON_ERROR = re.compile(
-    r"""\s*\{\s*"(?:error|errors|exception)"\s*:\s*["{\[]""", re.IGNORECASE
-)
-_SHELL = re.compile(
-    r"\s*<returncode>(-?\d+)</returncode>\s*(?:<exception>|<(?:output|warning)>)?", re.IGNORECASE
-)
+_LEADING_JSON_ERROR = re.compile(r"""\s*\{\s*"(?:error|errors|exception)"\s*:\s*["{\[]""", re.IGNORECASE)
+_SHELL = re.compile(r"\s*<returncode>(-?\d+)</returncode>\s*(?:<exception>|<(?:output|warning)>)?", re.IGNORECASE)
 _ERROR_FIELDS: Final = ("error", "errors", "exception", "error_message", "errormessage")
 _DETAIL_FIELDS: Final = ("message", "detail", "details", "reason", "description", "type", "code")
 _FAILED_STATUS: Final = frozenset({"error", "failed", "failure", "fail"})

@@ -19,9 +19,7 @@ def trajectory_hash(trajectory: Trajectory) -> str:
         if message.role == "system":
             continue
         calls = [[call.name, call.arguments] for call in message.tool_calls]
-        record = json.dumps(
-            [message.role, message.content, calls], sort_keys=True, ensure_ascii=True, default=str
-        )
+        record = json.dumps([message.role, message.content, calls], sort_keys=True, ensure_ascii=True, default=str)
         digest.update(record.encode())
         digest.update(b"\n")
     return digest.hexdigest()[:16]

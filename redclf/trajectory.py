@@ -107,9 +107,7 @@ _OpenCalls = deque[tuple[int, int, ToolCall]]
 """Calls of one message, in their order: (message index, place in the message, call)."""
 
 
-def _take_open(
-    pool: list[_OpenCalls], answered: set[tuple[int, int]]
-) -> tuple[int, int, ToolCall] | None:
+def _take_open(pool: list[_OpenCalls], answered: set[tuple[int, int]]) -> tuple[int, int, ToolCall] | None:
     """Return the first open call of the latest message that has one, dropping answered ones."""
     while pool:
         calls = pool[-1]

@@ -1,0 +1,1 @@
+"""RedundancyBench: data, official metrics, evaluation, tables."""

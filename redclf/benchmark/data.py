@@ -79,9 +79,7 @@ class LabelledTrajectory:
         return self.trajectory.id
 
 
-def load_benchmark(
-    root: str | Path, subset: str | None = None, domain: str | None = None
-) -> list[LabelledTrajectory]:
+def load_benchmark(root: str | Path, subset: str | None = None, domain: str | None = None) -> list[LabelledTrajectory]:
     """Load labelled trajectories from a folder in the layout of the release.
 
     Parameters
@@ -108,11 +106,7 @@ def load_benchmark(
     folders = sorted(path.parent for path in root.glob(f"*/*/{ANNOTATION}"))
     if not folders:
         raise TraceError(f"expected <subset>/<domain>/{ANNOTATION} in it, found none", str(root))
-    chosen = [
-        folder
-        for folder in folders
-        if subset in (None, folder.parent.name) and domain in (None, folder.name)
-    ]
+    chosen = [folder for folder in folders if subset in (None, folder.parent.name) and domain in (None, folder.name)]
     if not chosen:
         wanted = "/".join(part or "*" for part in (subset, domain))
         held = ", ".join(f"{folder.parent.name}/{folder.name}" for folder in folders)
@@ -209,9 +203,7 @@ def _load_traces(path: Path, subset: str, domain: str) -> dict[str, Trajectory]:
     return trajectories
 
 
-def _read_gold(
-    record: Mapping[str, Any], trajectory: Trajectory, path: str, where: str
-) -> tuple[GoldStep, ...]:
+def _read_gold(record: Mapping[str, Any], trajectory: Trajectory, path: str, where: str) -> tuple[GoldStep, ...]:
     steps = _list(record, "redundant_step_idx", path, where)
     types = _list(record, "redundant_step_type", path, where)
     evidences = _list(record, "evidence_step_idx", path, where)
@@ -242,9 +234,7 @@ def _read_gold(
             GoldStep(
                 _read_step(steps[place], trajectory, path, f"{where}, redundant_step_idx[{place}]"),
                 category,
-                _read_evidence(
-                    evidences[place], trajectory, path, f"{where}, evidence_step_idx[{place}]"
-                ),
+                _read_evidence(evidences[place], trajectory, path, f"{where}, evidence_step_idx[{place}]"),
                 _flag(certain[place], path, f"{where}, confidence[{place}]"),
                 _flag(synthetic[place], path, f"{where}, synthetic[{place}]"),
             )
@@ -297,16 +287,10 @@ def is_evidence(trajectory: Trajectory, evidence: Sequence[int]) -> bool:
     if len(evidence) == 1:
         return -1 <= evidence[0] < count
     pairs = zip(evidence[::2], evidence[1::2], strict=False)
-    return (
-        len(evidence) > 0
-        and len(evidence) % 2 == 0
-        and all(0 <= call < result < count for call, result in pairs)
-    )
+    return len(evidence) > 0 and len(evidence) % 2 == 0 and all(0 <= call < result < count for call, result in pairs)
 
 
-def _list(
-    record: Mapping[str, Any], field: str, path: str, where: str, default: list[Any] | None = None
-) -> list[Any]:
+def _list(record: Mapping[str, Any], field: str, path: str, where: str, default: list[Any] | None = None) -> list[Any]:
     value = record.get(field, default)
     if not isinstance(value, list):
         raise TraceError(f"expected a list, got {_kind(value)}", path, f"{where}, {field}")

@@ -174,9 +174,7 @@ def _judge(detector: Detector, item: LabelledTrajectory, gold: GoldStep) -> tupl
     given = best_category(detector.classify(trajectory, gold.step, gold.evidence))
     unaided = best_category(detector.category(trajectory, gold.step))
     found = detector.retrieve(trajectory, gold.step)
-    same = found.category == gold.category and evidence_key(found.evidence) == evidence_key(
-        gold.evidence
-    )
+    same = found.category == gold.category and evidence_key(found.evidence) == evidence_key(gold.evidence)
     return given == gold.category, unaided == gold.category, same
 
 
@@ -268,9 +266,7 @@ class Evaluation:
         result["by_length"] = self._by(lambda item: item.length, [name for name, _ in LENGTHS])
         return result
 
-    def _by(
-        self, key: Callable[[ItemScores], str], order: Sequence[str] | None = None
-    ) -> dict[str, Any]:
+    def _by(self, key: Callable[[ItemScores], str], order: Sequence[str] | None = None) -> dict[str, Any]:
         names = order or sorted({key(item) for item in self.items})
         parts = {name: [item for item in self.items if key(item) == name] for name in names}
         return {name: self._blocks(part) for name, part in parts.items() if part}
@@ -353,9 +349,7 @@ def count_in_sample(detector: Detector, items: Iterable[LabelledTrajectory]) -> 
     return sum(trajectory_hash(item.trajectory) in known for item in items) if known else 0
 
 
-def check_out_of_sample(
-    detector: Detector, items: Sequence[LabelledTrajectory], allow_train: bool = False
-) -> int:
+def check_out_of_sample(detector: Detector, items: Sequence[LabelledTrajectory], allow_train: bool = False) -> int:
     """Return how many of the trajectories the detector was trained on, if that may be.
 
     Raises
@@ -444,9 +438,7 @@ def _by_group(matrix: FloatArray, items: Sequence[ItemScores]) -> FloatArray:
     return result
 
 
-def _weights(
-    items: Sequence[ItemScores], replicates: int, seed: int
-) -> tuple[FloatArray, IntArray]:
+def _weights(items: Sequence[ItemScores], replicates: int, seed: int) -> tuple[FloatArray, IntArray]:
     """Return how often each replicate draws each task, and the task of each item."""
     of_item, number = _groups(items)
     if number < 2:
@@ -489,9 +481,7 @@ def _number(value: float) -> float | None:
     return None if math.isnan(value) else value
 
 
-def _nested(
-    point: Mapping[str, FloatArray], intervals: Mapping[str, list[float] | None]
-) -> dict[str, Any]:
+def _nested(point: Mapping[str, FloatArray], intervals: Mapping[str, list[float] | None]) -> dict[str, Any]:
     """Turn metric paths into nested blocks, with the intervals beside them."""
     blocks: dict[str, Any] = {}
     for path, value in point.items():

@@ -83,9 +83,7 @@ def row(counts: Counts) -> list[float]:
     return [float(getattr(counts, name)) for name in COLUMNS]
 
 
-def detection_counts(
-    ranked: Sequence[Entry], gold: Sequence[GoldStep], best: Sequence[Entry] = ()
-) -> Counts:
+def detection_counts(ranked: Sequence[Entry], gold: Sequence[GoldStep], best: Sequence[Entry] = ()) -> Counts:
     """Count hits, alarms and P@K of one trajectory.
 
     Parameters
@@ -153,9 +151,7 @@ def ratios(sums: FloatArray) -> dict[str, FloatArray]:
     return result
 
 
-def average_precision(
-    labels: npt.ArrayLike, scores: npt.ArrayLike, weights: npt.ArrayLike | None = None
-) -> FloatArray:
+def average_precision(labels: npt.ArrayLike, scores: npt.ArrayLike, weights: npt.ArrayLike | None = None) -> FloatArray:
     """Return the average precision: the sum of precision times the gain in recall.
 
     Tied scores are one threshold, as in scikit-learn.
@@ -186,9 +182,7 @@ def average_precision(
     return _divide(np.sum(gain * precision, axis=-1), found[..., -1])
 
 
-def expected_calibration_error(
-    labels: npt.ArrayLike, probabilities: npt.ArrayLike, bins: int = 15
-) -> float:
+def expected_calibration_error(labels: npt.ArrayLike, probabilities: npt.ArrayLike, bins: int = 15) -> float:
     """Return the expected calibration error over equally wide bins; NaN without data.
 
     It is the mean distance between a bin's mean probability and its share of positives, weighted

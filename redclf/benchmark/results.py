@@ -64,20 +64,15 @@ def result_record(detector: Detector, item: LabelledTrajectory) -> dict[str, Any
         unaided = detector.category(trajectory, gold.step)
         found = detector.retrieve(trajectory, gold.step)
         record["stepcls"].append(
-            {"step": step, "evidence": evidence, "category": best_category(given)}
-            | {"probabilities": dict(given)}
+            {"step": step, "evidence": evidence, "category": best_category(given)} | {"probabilities": dict(given)}
         )
-        record["category"].append(
-            {"step": step, "category": best_category(unaided), "probabilities": dict(unaided)}
-        )
+        record["category"].append({"step": step, "category": best_category(unaided), "probabilities": dict(unaided)})
         record["evidenceret"].append(
             {"step": step, "category": found.category, "evidence": list(found.evidence)}
             | {"confidence": found.confidence}
         )
     scores = detector.redundancy(trajectory)
-    record["redundancy"] = (
-        None if scores is None else {f"{c},{r}": float(p) for (c, r), p in scores.items()}
-    )
+    record["redundancy"] = None if scores is None else {f"{c},{r}": float(p) for (c, r), p in scores.items()}
     return record
 
 
@@ -96,9 +91,7 @@ def _full_record(prediction: Prediction) -> dict[str, Any]:
     }
 
 
-def write_results(
-    path: str | Path, header: Mapping[str, Any], records: Iterable[Mapping[str, Any]]
-) -> None:
+def write_results(path: str | Path, header: Mapping[str, Any], records: Iterable[Mapping[str, Any]]) -> None:
     """Write a result file, whole or not at all.
 
     Parameters
@@ -122,8 +115,8 @@ def write_results(
                 stream.write("\n")
             stream.flush()
             os.fsync(stream.fileno())
-        os.chmod(temporary, 0o644)
-        os.replace(temporary, path)
+        Path(temporary).chmod(0o644)
+        Path(temporary).replace(path)
     except BaseException:
         Path(temporary).unlink(missing_ok=True)
         raise
@@ -270,9 +263,7 @@ class ResultFileDetector(Detector):
                 found.setdefault(prediction.step, prediction)
         return list(found.values())[:top_k]
 
-    def classify(
-        self, trajectory: Trajectory, step: Sequence[int], evidence: Sequence[int]
-    ) -> dict[str, float]:
+    def classify(self, trajectory: Trajectory, step: Sequence[int], evidence: Sequence[int]) -> dict[str, float]:
         """Return the recorded distribution; empty where the file has none for this step."""
         for entry in self._entries(trajectory, "stepcls", step):
             given = indices(entry.get("evidence"))
@@ -312,21 +303,14 @@ class ResultFileDetector(Detector):
             raise TraceError("recorded for a trajectory of other content", self.path, trajectory.id)
         return record
 
-    def _entries(
-        self, trajectory: Trajectory, field: str, step: Sequence[int]
-    ) -> list[dict[str, Any]]:
+    def _entries(self, trajectory: Trajectory, field: str, step: Sequence[int]) -> list[dict[str, Any]]:
         wanted = tuple(step)
         entries = self._record(trajectory).get(field) or []
         return [entry for entry in entries if indices(entry.get("step")) == wanted]
 
     def _prediction(self, value: object, trajectory: Trajectory) -> Prediction | None:
         entry = parse_entry(value, trajectory)
-        if (
-            entry.step is None
-            or entry.category is None
-            or entry.evidence is None
-            or entry.confidence is None
-        ):
+        if entry.step is None or entry.category is None or entry.evidence is None or entry.confidence is None:
             return None
         fields: Mapping[str, Any] = value if isinstance(value, Mapping) else {}
         redundancy = as_probability(fields.get("redundancy"))

@@ -1,0 +1,1 @@
+"""Detectors of redundant steps, all under the protocol of `redclf.detectors.base`."""

@@ -92,9 +92,7 @@ class Detector(ABC):
         """
 
     @abstractmethod
-    def classify(
-        self, trajectory: Trajectory, step: Sequence[int], evidence: Sequence[int]
-    ) -> dict[str, float]:
+    def classify(self, trajectory: Trajectory, step: Sequence[int], evidence: Sequence[int]) -> dict[str, float]:
         """Return the distribution over categories of a redundant step, given its evidence.
 
         Returns

@@ -9,12 +9,12 @@ from collections.abc import Sequence
 from redclf.detectors.base import Detector, Prediction, Retrieval
 from redclf.failure import failure_kind
 from redclf.taxonomy import ABNORMAL, CATEGORIES, DUPLICATED, EXPLORATORY, INCORRECT
+from redclf.tokens import step_tokens
 from redclf.trajectory import Interaction, Trajectory
 
 # A retried failure is the safer rule of the two: a repeat may be a check after a change.
 _CONFIDENCE = {ABNORMAL: 0.95, DUPLICATED: 0.9}
 _FALLBACK = 0.1
-_CHARACTERS_PER_TOKEN = 4
 
 
 class HeuristicDetector(Detector):
@@ -55,15 +55,13 @@ class HeuristicDetector(Detector):
                     redundancy=confidence,
                     reason=_reason(category, evidence),
                     tool=item.call.name,
-                    tokens=_tokens(trajectory, item),
+                    tokens=step_tokens(trajectory, item),
                 )
             )
         found.sort(key=lambda prediction: -prediction.confidence)
         return found[:top_k]
 
-    def classify(
-        self, trajectory: Trajectory, step: Sequence[int], evidence: Sequence[int]
-    ) -> dict[str, float]:
+    def classify(self, trajectory: Trajectory, step: Sequence[int], evidence: Sequence[int]) -> dict[str, float]:
         """Return all probability on the category of the rule that holds.
 
         Without one, later evidence speaks for Exploratory, earlier evidence or `[-1]` for
@@ -85,11 +83,7 @@ class HeuristicDetector(Detector):
         rule = _rules(trajectory).get(item.step)
         if rule is not None:
             return Retrieval(rule[0], rule[1].step, _CONFIDENCE[rule[0]])
-        later = (
-            other
-            for other in trajectory.assistant_interactions
-            if other.call_index > item.call_index
-        )
+        later = (other for other in trajectory.assistant_interactions if other.call_index > item.call_index)
         following = next(later, None)
         if following is None:
             return Retrieval(INCORRECT, (-1,), _FALLBACK)
@@ -131,9 +125,3 @@ def _reason(category: str, evidence: Interaction) -> str:
     if category == ABNORMAL:
         return f"The call failed, and the same call succeeded in {step}."
     return f"The same call brought the same result in {step} already."
-
-
-def _tokens(trajectory: Trajectory, item: Interaction) -> int:
-    call = json.dumps(item.call.arguments, default=str)
-    length = len(item.call.name) + len(call) + len(trajectory.messages[item.result_index].content)
-    return -(-length // _CHARACTERS_PER_TOKEN)

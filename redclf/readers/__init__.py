@@ -40,9 +40,7 @@ def load(path: str | Path, format: str = AUTO) -> list[Trajectory]:
     return list(iter_trajectories(path, format))
 
 
-def iter_trajectories(
-    path: str | Path, format: str = AUTO, on_error: OnError | None = None
-) -> Iterator[Trajectory]:
+def iter_trajectories(path: str | Path, format: str = AUTO, on_error: OnError | None = None) -> Iterator[Trajectory]:
     """Yield the trajectories of a file or directory one at a time.
 
     JSON lines are read line by line, so that memory does not grow with the file.

@@ -141,9 +141,7 @@ class Document:
             return json.loads(raw.decode("utf-8"))
         except UnicodeDecodeError as error:
             byte = raw[error.start]
-            raise place.error(
-                f"expected UTF-8, got the byte 0x{byte:02x} at offset {error.start}"
-            ) from None
+            raise place.error(f"expected UTF-8, got the byte 0x{byte:02x} at offset {error.start}") from None
         except json.JSONDecodeError as error:
             line = "" if place.record else f"line {error.lineno}, "
             raise place.error(

@@ -137,9 +137,7 @@ def _tool_call(value: object, requestor: Requestor, place: Place) -> ToolCall:
     return _named_call(value, "tool_calls", call_id, requestor, place)
 
 
-def _named_call(
-    value: object, field: str, call_id: str | None, requestor: Requestor, place: Place
-) -> ToolCall:
+def _named_call(value: object, field: str, call_id: str | None, requestor: Requestor, place: Place) -> ToolCall:
     if not isinstance(value, dict):
         raise place.expected(field, "an object with `name` and `arguments`", value)
     name = value.get("name")

@@ -16,9 +16,7 @@ def make_trajectory(steps: int = 4, name: str = "t", requestors: str = "") -> Tr
     messages = [Message("user", "hello")]
     for number in range(steps):
         by_user = requestors[number : number + 1] == "u"
-        call = ToolCall(
-            "tool", {"n": number, "of": name}, f"c{number}", "user" if by_user else "assistant"
-        )
+        call = ToolCall("tool", {"n": number, "of": name}, f"c{number}", "user" if by_user else "assistant")
         messages.append(Message("user" if by_user else "assistant", "", (call,)))
         messages.append(Message("tool", f"result {number}", tool_call_id=f"c{number}"))
     return Trajectory(name, tuple(messages), task_id=name)
@@ -43,9 +41,7 @@ def make_item(
     )
 
 
-def gold_step(
-    step: tuple[int, int], category: str = DUPLICATED, evidence: Sequence[int] = (1, 2)
-) -> GoldStep:
+def gold_step(step: tuple[int, int], category: str = DUPLICATED, evidence: Sequence[int] = (1, 2)) -> GoldStep:
     return GoldStep(step, category, tuple(evidence))
 
 
@@ -89,9 +85,7 @@ class Scripted(Detector):
             found += self.best.get(trajectory.id, ())
         return found[:top_k]
 
-    def classify(
-        self, trajectory: Trajectory, step: Sequence[int], evidence: Sequence[int]
-    ) -> dict[str, float]:
+    def classify(self, trajectory: Trajectory, step: Sequence[int], evidence: Sequence[int]) -> dict[str, float]:
         category = self.classes.get((step[0], step[1]))
         return {} if category is None else {category: 1.0}
 

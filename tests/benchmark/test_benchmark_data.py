@@ -73,9 +73,7 @@ def test_human_annotations_join_by_task(tmp_path):
 
 
 def test_no_gold_and_consensus_lists(tmp_path):
-    record = annotation(
-        redundant_step_idx=[], redundant_step_type=[], evidence_step_idx=[], consensus_count=[]
-    )
+    record = annotation(redundant_step_idx=[], redundant_step_type=[], evidence_step_idx=[], consensus_count=[])
     del record["confidence"]
     (item,) = load_benchmark(write(tmp_path, [record]))
     assert item.gold == ()
@@ -141,9 +139,7 @@ def test_ids_are_unique(tmp_path):
 
 
 def test_traces_without_annotation_are_left_out_aloud(tmp_path):
-    simulations = [
-        {"trajectory_id": name, "task_id": "7", "messages": messages()} for name in ("a1", "a2")
-    ]
+    simulations = [{"trajectory_id": name, "task_id": "7", "messages": messages()} for name in ("a1", "a2")]
     write(tmp_path, [annotation()], simulations)
     with pytest.warns(UserWarning, match="1 traces without an annotation"):
         assert len(load_benchmark(tmp_path)) == 1
@@ -211,9 +207,7 @@ def test_the_visible_part_has_the_published_counts():
 
 
 @needs_data
-@pytest.mark.parametrize(
-    ("name", "runs", "steps", "domains"), [("wild", 135, 146, 8), ("coding", 160, 1223, 1)]
-)
+@pytest.mark.parametrize(("name", "runs", "steps", "domains"), [("wild", 135, 146, 8), ("coding", 160, 1223, 1)])
 def test_other_folders_in_the_layout(name, runs, steps, domains):
     if not (SHARED / name).is_dir():
         pytest.skip(f"{name} is not beside the clone")

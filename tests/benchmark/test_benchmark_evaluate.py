@@ -132,9 +132,7 @@ def test_a_result_file_scores_as_its_detector(tmp_path):
     whole = [*items(), make_item([gold_step((5, 6))], name="d", disputed=[(3, 4)])]
     path = tmp_path / "scripted.jsonl"
     write_results(path, {}, (result_record(detector(), item) for item in whole))
-    assert evaluate(ResultFileDetector(path), whole).to_dict() == (
-        evaluate(detector(), whole).to_dict()
-    )
+    assert evaluate(ResultFileDetector(path), whole).to_dict() == (evaluate(detector(), whole).to_dict())
 
 
 def test_in_sample_is_refused_and_marked():

@@ -100,9 +100,9 @@ def test_average_precision_by_hand():
 
 
 @given(
-    st.lists(
-        st.tuples(st.booleans(), st.integers(0, 5), st.integers(0, 3)), min_size=1, max_size=40
-    ).filter(lambda rows: any(label and weight for label, _, weight in rows))
+    st.lists(st.tuples(st.booleans(), st.integers(0, 5), st.integers(0, 3)), min_size=1, max_size=40).filter(
+        lambda rows: any(label and weight for label, _, weight in rows)
+    )
 )
 @settings(max_examples=60, deadline=None)
 def test_average_precision_is_scikit_learns(rows):

@@ -28,9 +28,7 @@ def test_a_good_record_is_valid():
     assert entries(record()) == [Entry((3, 4), DUPLICATED, (1, 2), 0.9)]
 
 
-@pytest.mark.parametrize(
-    "confidence", [None, "0.9", True, False, math.nan, math.inf, -0.1, 1.1, [0.5], 10**400]
-)
+@pytest.mark.parametrize("confidence", [None, "0.9", True, False, math.nan, math.inf, -0.1, 1.1, [0.5], 10**400])
 def test_odd_confidence_is_none(confidence):
     assert entries(record(confidence=confidence))[0].confidence is None
 

@@ -24,9 +24,7 @@ def run(*steps, requestors=None):
 
 
 def found(trajectory, **options):
-    return [
-        (p.step, p.category, p.evidence) for p in HeuristicDetector().detect(trajectory, **options)
-    ]
+    return [(p.step, p.category, p.evidence) for p in HeuristicDetector().detect(trajectory, **options)]
 
 
 def test_identical_steps_point_to_the_earliest():
@@ -39,9 +37,7 @@ def test_identical_steps_point_to_the_earliest():
 
 def test_another_result_is_no_duplicate():
     assert found(run(("get", 1, "a"), ("get", 1, "b"))) == []
-    assert found(run(("get", 1, "a"), ("get", 1, "b"), ("get", 1, "a"))) == [
-        ((5, 6), DUPLICATED, (1, 2))
-    ]
+    assert found(run(("get", 1, "a"), ("get", 1, "b"), ("get", 1, "a"))) == [((5, 6), DUPLICATED, (1, 2))]
 
 
 def test_argument_order_is_free():

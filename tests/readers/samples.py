@@ -41,9 +41,7 @@ def tau_messages() -> list[dict[str, Any]]:
         {
             "role": "assistant",
             "content": None,
-            "tool_calls": [
-                {"id": "k0", "name": "get_lamp", "arguments": {"room": 4}, "requestor": "assistant"}
-            ],
+            "tool_calls": [{"id": "k0", "name": "get_lamp", "arguments": {"room": 4}, "requestor": "assistant"}],
             "usage": {"prompt_tokens": 900, "completion_tokens": 20, "details": {"cached": 1}},
         },
         {
@@ -56,9 +54,7 @@ def tau_messages() -> list[dict[str, Any]]:
         {
             "role": "user",
             "content": None,
-            "tool_calls": [
-                {"id": "k1", "name": "press_switch", "arguments": {}, "requestor": "user"}
-            ],
+            "tool_calls": [{"id": "k1", "name": "press_switch", "arguments": {}, "requestor": "user"}],
         },
         {"role": "tool", "id": "k1", "content": "on", "requestor": "user", "error": True},
     ]

@@ -135,9 +135,7 @@ def test_one_record_a_line_within_a_list(write):
 
 
 @pytest.mark.parametrize("bad", [0, 1, 2])
-@pytest.mark.parametrize(
-    "damage", [b'{"messages": [{"role": "us', b"\xff\xfe{}", b"NaN", b"[" * 9999 + b"]" * 9999]
-)
+@pytest.mark.parametrize("damage", [b'{"messages": [{"role": "us', b"\xff\xfe{}", b"NaN", b"[" * 9999 + b"]" * 9999])
 def test_damaged_line_is_reported_and_the_others_come(write, bad, damage):
     good = json.dumps({"messages": chat()}).encode()
     lines = [good, good, good]
@@ -276,9 +274,7 @@ _json = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(_keys, inner, max_size=4),
     max_leaves=30,
 )
-_fuzz = settings(
-    max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+_fuzz = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 def read_all(path) -> None:

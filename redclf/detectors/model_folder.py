@@ -1,0 +1,71 @@
+"""What a model folder holds: config, tree ensembles, tokenizer, encoder, calibration."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from redclf.errors import ModelError
+from redclf.models import find_model
+from redclf.relations.features import PAIR_NAMES, TARGET_NAMES
+
+FORMAT = 1
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """Scale and shift of the log-odds of redundancy, and the threshold of `detect`."""
+
+    scale: float
+    shift: float
+    threshold: float
+
+
+@dataclass(frozen=True)
+class ModelFolder:
+    """A loaded `config.json` and where it lies."""
+
+    path: Path
+    config: dict[str, Any]
+
+    @classmethod
+    def open(cls, name_or_path: str | Path | None) -> ModelFolder:
+        """Find a model and read its config.
+
+        Raises
+        ------
+        ModelError
+            If there is none, or it was made for other features or by another version.
+        """
+        path = find_model(name_or_path)
+        try:
+            config = json.loads((path / "config.json").read_text(encoding="utf-8"))
+        except (OSError, ValueError) as error:
+            raise ModelError(f"{path}/config.json: expected JSON: {error}") from None
+        if not isinstance(config, dict) or config.get("format") != FORMAT:
+            found = config.get("format") if isinstance(config, dict) else None
+            raise ModelError(f"{path}: expected a model of format {FORMAT}, got {found!r}")
+        features = config.get("features", {})
+        if features.get("target") != list(TARGET_NAMES) or features.get("pair") != list(PAIR_NAMES):
+            raise ModelError(f"{path}: was trained on other relations than this version computes; train it again")
+        return cls(path, config)
+
+    def calibration(self, row: str) -> Calibration:
+        """Return the calibration of `relations` or `both`."""
+        try:
+            found = self.config["calibration"][row]
+            return Calibration(float(found["scale"]), float(found["shift"]), float(found["threshold"]))
+        except (KeyError, TypeError, ValueError):
+            raise ModelError(f"{self.path}/config.json: expected calibration.{row} with scale, shift, threshold") from None
+
+    def trained_on(self) -> frozenset[str]:
+        """Return the hashes of the training trajectories."""
+        path = self.path / "trained_on.json"
+        try:
+            return frozenset(json.loads(path.read_text(encoding="utf-8")))
+        except FileNotFoundError:
+            return frozenset()
+        except (OSError, ValueError) as error:
+            raise ModelError(f"{path}: expected a JSON list of hashes: {error}") from None

@@ -1,0 +1,1 @@
+"""Scoring backends behind one interface."""
