@@ -1,0 +1,114 @@
+"""Train on everything visible and export a model folder.
+
+    python -m train.finetune --config configs/minilm.yaml --data ROOT [--data ROOT2] --output DIR
+
+Resumable: relation scores, checkpoints and the encoder are kept under `DIR/work`. The folder loads
+with `redclf detect --model DIR`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from redclf.benchmark.data import LabelledTrajectory, load_benchmark, load_splits
+from redclf.errors import RedclfError
+from train.card import write_card
+from train.crossval import clock_log
+from train.encoder import collate
+from train.export import (
+    export_encoder,
+    export_trees,
+    quantise_encoder,
+    save_tokenizer,
+    write_config,
+)
+from train.fitting import Workshop, fit_encoder, floor_logit
+from train.provenance import header
+from train.recipe import load_recipe
+from train.stacking import Stack
+
+FOLDS = 5
+
+
+def load_training_data(roots: Sequence[str]) -> tuple[list[LabelledTrajectory], dict[str, int]]:
+    """Load trajectories, with the folds of `splits.json`, or five task-grouped ones where it is missing."""
+    items: list[LabelledTrajectory] = []
+    folds: dict[str, int] = {}
+    for root in roots:
+        found = load_benchmark(root)
+        items += found
+        if (Path(root) / "splits.json").exists():
+            folds |= load_splits(root)
+            continue
+        groups = {group: place % FOLDS for place, group in enumerate(sorted({item.group for item in found}))}
+        folds |= {item.trajectory.id: groups[item.group] for item in found}
+    return items, folds
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run from the command line."""
+    parser = argparse.ArgumentParser(prog="redclf train", description=__doc__.split("\n")[0])
+    parser.add_argument("--config", required=True)
+    parser.add_argument("--data", required=True, action="append", help="benchmark root; repeatable")
+    parser.add_argument("--output", required=True, help="model folder to write")
+    parser.add_argument("--metrics", help="results JSON of train.crossval, which the card quotes")
+    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="override a value of the config")
+    options = parser.parse_args(arguments)
+    try:
+        return train(options)
+    except (RedclfError, ValueError) as error:
+        print(f"redclf train: {error}", file=sys.stderr)
+        return 2
+
+
+def train(options: argparse.Namespace) -> int:
+    """Train, calibrate and export."""
+    recipe = load_recipe(options.config, options.set)
+    items, folds = load_training_data(options.data)
+    folder = Path(options.output)
+    work = folder / "work"
+    workshop = Workshop.open(recipe, items, clock_log)
+    stack = Stack(
+        workshop.originals, workshop.extra, folds, recipe.boosting, work / "relations", recipe.seed, clock_log
+    )
+    scores = stack.stacked(None)
+    fit = fit_encoder(workshop, items, scores, work / "encoder")
+    clock_log("fitting relations on all trajectories")
+    export_trees(stack.fit(frozenset()), folder / "relations")
+    save_tokenizer(workshop.tokenizer, folder)
+    fit.module.save_pretrained(work / "encoder")
+    export_encoder(fit.module, work / "encoder.fp32.onnx")
+    quantise_encoder(work / "encoder.fp32.onnx", folder / "encoder.onnx", _feeds(workshop, scores))
+    write_config(folder, recipe, fit, items)
+    measured: Mapping[str, Any] = {}
+    if options.metrics:
+        measured = json.loads(Path(options.metrics).read_text(encoding="utf-8"))
+    write_card(folder, recipe, header(items, recipe.seed, "train.finetune"), measured)
+    clock_log(f"wrote {folder}")
+    return 0
+
+
+def _feeds(workshop: Workshop, scores: Mapping[str, Any], batches: int = 24) -> list[dict[str, np.ndarray]]:
+    """Return batches of training pairs for the activation scales, drawn evenly over the trajectories."""
+    floor = floor_logit(workshop.recipe)
+    share = list(workshop.items)[:: max(1, len(workshop.items) // 120)]
+    targets = workshop.targets(share, scores, lambda t, k, logit: logit > floor)
+    pairs = [(ids, first) for t in targets for ids, first in zip(t.pairs, t.first, strict=True)]
+    pairs = pairs[:: max(1, len(pairs) // (batches * 8))]
+    feeds = []
+    for start in range(0, len(pairs), 8):
+        chunk = pairs[start : start + 8]
+        inputs, mask, segments = collate([ids for ids, _ in chunk], [first for _, first in chunk])
+        feeds.append({"input_ids": inputs.numpy(), "attention_mask": mask.numpy(), "token_type_ids": segments.numpy()})
+    return feeds
+
+
+if __name__ == "__main__":
+    sys.exit(main())

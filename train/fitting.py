@@ -1,0 +1,252 @@
+"""One fit: the encoder on top of stacked relation scores, then calibration and threshold."""
+
+from __future__ import annotations
+
+import json
+import math
+import random
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from tokenizers import Tokenizer
+
+from redclf.benchmark.data import LabelledTrajectory
+from redclf.model.pair_encoder import PairEncoder, base_folder, load_base
+from redclf.runtime.fusion import fuse, text_alone
+from train.data import Target, build_targets, copies_of, keep_share
+from train.encoder import StateCache, predict, train_encoder
+from train.recipe import Recipe
+from train.stacking import Scores
+from train.tables import Table, build_tables
+
+TOKENIZER = "tokenizer.json"
+
+
+def load_tokenizer(base: str) -> Tokenizer:
+    """Return the base encoder's tokenizer, without truncation or padding."""
+    folder = base_folder("all-MiniLM-L6-v2" if base == "random-tiny" else base)
+    tokenizer = Tokenizer.from_file(str(folder / TOKENIZER))
+    tokenizer.no_truncation()
+    tokenizer.no_padding()
+    return tokenizer
+
+
+@dataclass
+class Workshop:
+    """What all folds share: tables, copies, tokenizer and the frozen layers' states."""
+
+    recipe: Recipe
+    items: Sequence[LabelledTrajectory]
+    copies: Sequence[LabelledTrajectory]
+    tables: Mapping[str, Table]
+    tokenizer: Tokenizer
+    cache: StateCache | None
+    log: Callable[[str], None]
+
+    @classmethod
+    def open(cls, recipe: Recipe, items: Sequence[LabelledTrajectory], log: Callable[[str], None]) -> Workshop:
+        """Build tables of the trajectories and their copies."""
+        plan = recipe.augmentation
+        originals, extra = build_tables(items, recipe.weights, plan.copies, plan.injections, plan.rename)
+        log(f"{len(originals)} trajectories, {len(extra)} augmented copies")
+        made = copies_of(items, plan.copies, plan.injections, plan.rename)
+        cache = None
+        if recipe.encoder.frozen_layers and recipe.training.tuning in ("top", "frozen"):
+            cache = StateCache(load_base(recipe.base, recipe.encoder), log=log)
+        tables = {table.id: table for table in (*originals, *extra)}
+        return cls(recipe, items, made, tables, load_tokenizer(recipe.base), cache, log)
+
+    @property
+    def originals(self) -> list[Table]:
+        """The tables of the trajectories themselves."""
+        return [table for table in self.tables.values() if table.origin == table.id]
+
+    @property
+    def extra(self) -> list[Table]:
+        """The tables of the augmented copies."""
+        return [table for table in self.tables.values() if table.origin != table.id]
+
+    def targets(
+        self,
+        items: Sequence[LabelledTrajectory],
+        scores: Mapping[str, Sequence[Scores]],
+        select: Callable[[Table, int, float], bool],
+    ) -> list[Target]:
+        """Return the targets of some trajectories, with their pairs tokenised."""
+        special = (self.tokenizer.token_to_id("[CLS]"), self.tokenizer.token_to_id("[SEP]"))
+
+        def tokenize(text: str) -> list[int]:
+            return self.tokenizer.encode(text, add_special_tokens=False).ids
+
+        return list(
+            build_targets(items, self.tables, scores, tokenize, special, self.recipe.partners, select)
+        )
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """What turns fused scores into probabilities, and the threshold of `detect`."""
+
+    scale: float = 1.0
+    shift: float = 0.0
+    temperature: float = 1.0
+    threshold: float = 0.5
+
+    def logit(self, logit: float) -> float:
+        """Return calibrated log-odds of redundancy."""
+        return self.scale * logit + self.shift
+
+
+@dataclass
+class Fit:
+    """A trained encoder with its three calibrations."""
+
+    module: PairEncoder
+    calibration: dict[str, Calibration]
+
+
+def floor_logit(recipe: Recipe) -> float:
+    """Return the log-odds below which the encoder does not read a target."""
+    return math.log(recipe.floor / (1 - recipe.floor))
+
+
+def held_out_groups(items: Sequence[LabelledTrajectory], share: float, seed: int) -> set[tuple[str, str]]:
+    """Return the tasks kept for calibration, each domain in proportion."""
+    by_domain: dict[str, list[tuple[str, str]]] = {}
+    for group in sorted({item.group for item in items}):
+        by_domain.setdefault(group[0], []).append(group)
+    kept: set[tuple[str, str]] = set()
+    for domain, groups in by_domain.items():
+        random.Random(f"{seed}:{domain}").shuffle(groups)
+        kept.update(groups[: max(1, round(share * len(groups)))])
+    return kept
+
+
+def fit_encoder(
+    workshop: Workshop,
+    train_items: Sequence[LabelledTrajectory],
+    scores: Mapping[str, Sequence[Scores]],
+    directory: Path,
+) -> Fit:
+    """Train and calibrate on some trajectories (and the copies made from them)."""
+    recipe, log = workshop.recipe, workshop.log
+    floor = floor_logit(recipe)
+    kept = held_out_groups(train_items, recipe.held_out, recipe.seed)
+    fitted = [item for item in train_items if item.group not in kept]
+    held = [item for item in train_items if item.group in kept]
+    origins = {item.trajectory.id for item in fitted}
+    copies = [item for item in workshop.copies if workshop.tables[item.trajectory.id].origin in origins]
+
+    def wanted(table: Table, place: int, logit: float) -> bool:
+        return table.redundant[place] >= 0 and keep_share(table, place, logit, recipe.easy_share, floor)
+
+    def injected(table: Table, place: int, logit: float) -> bool:
+        base = recipe.weights.coding if table.domain == "coding" else 1.0
+        return bool(table.weight[place] > 1.5 * recipe.weights.context * base)
+
+    targets = workshop.targets(fitted, scores, wanted) + workshop.targets(copies, scores, injected)
+    readable = workshop.targets(held, scores, lambda t, k, logit: t.redundant[k] >= 0 and logit > floor)
+    log(f"{len(targets)} targets to train on, {len(readable)} held out for calibration")
+    if workshop.cache is not None:
+        workshop.cache.add([*targets, *readable])
+    module = load_base(recipe.base, recipe.encoder)
+    module = train_encoder(
+        module, targets, recipe.training, directory, workshop.cache, readable, recipe.seed, log
+    )
+    outputs = predict(module, workshop.cache, readable)
+    fused, alone, plain = [], [], []
+    for rows, target in zip(outputs, readable, strict=True):
+        fused.append((*fuse(rows, target.chosen, target.logit, target.cells), target))
+        alone.append((*text_alone(rows, target.chosen, target.cells.shape[1]), target))
+        plain.append((target.logit, target.cells, target))
+    calibration = {
+        "relations": relations_calibration(workshop, train_items, scores),
+        "text": calibrate(alone, recipe),
+    }
+    # The text's residual moves few targets, so the threshold is chosen on the many that relations score.
+    both = calibrate(fused, recipe)
+    calibration["both"] = Calibration(both.scale, both.shift, both.temperature, calibration["relations"].threshold)
+    (directory / "calibration.json").write_text(
+        json.dumps({name: vars(value) for name, value in calibration.items()}, indent=1), encoding="utf-8"
+    )
+    return Fit(module, calibration)
+
+
+def relations_calibration(
+    workshop: Workshop, items: Sequence[LabelledTrajectory], scores: Mapping[str, Sequence[Scores]]
+) -> Calibration:
+    """Calibrate relation scores, and choose the threshold, on stacked scores of the training part."""
+    rows, trajectories = [], []
+    for item in items:
+        table = workshop.tables[item.trajectory.id]
+        trip = []
+        for place, (logit, cells) in enumerate(scores[table.id]):
+            if table.redundant[place] < 0:
+                continue
+            rows.append((logit, int(table.redundant[place]), float(table.weight[place])))
+            category, candidate = np.unravel_index(int(cells.argmax()), cells.shape)
+            hit = bool(
+                table.redundant[place] and category == table.category[place] and candidate == table.gold[place]
+            )
+            trip.append((logit, float(np.exp(cells.max())), bool(table.redundant[place]), hit))
+        trajectories.append((float(table.weight.max(initial=0.0)), trip))
+    logits, labels, weights = (np.asarray(column) for column in zip(*rows, strict=True))
+    scale, shift = platt(logits, labels, weights)
+    threshold = choose_threshold(trajectories, scale, shift, workshop.recipe.recall)
+    return Calibration(scale, shift, 1.0, threshold)
+
+
+def calibrate(scored: Sequence[tuple[float, np.ndarray, Target]], recipe: Recipe) -> Calibration:
+    """Fit scale and shift of redundancy on held-out targets."""
+    if len(scored) < 30:
+        return Calibration()
+    logits = np.asarray([logit for logit, _, _ in scored])
+    labels = np.asarray([target.redundant for *_, target in scored])
+    weights = np.asarray([target.weight for *_, target in scored])
+    scale, shift = platt(logits, labels, weights)
+    return Calibration(scale, shift)
+
+
+def platt(logits: np.ndarray, labels: np.ndarray, weights: np.ndarray) -> tuple[float, float]:
+    """Return scale and shift of a logistic calibration (Platt), lightly held to 1 and 0."""
+    from scipy.optimize import minimize
+
+    def loss(x: np.ndarray) -> float:
+        z = x[0] * logits + x[1]
+        sign = np.where(labels > 0, 1.0, -1.0)
+        return float((weights * np.logaddexp(0, -sign * z)).sum() + 2.0 * ((x[0] - 1) ** 2 + x[1] ** 2))
+
+    found = minimize(loss, np.array([1.0, 0.0]), method="Nelder-Mead")
+    return float(found.x[0]), float(found.x[1])
+
+
+def choose_threshold(
+    trajectories: Sequence[tuple[float, Sequence[tuple[float, float, bool, bool]]]],
+    scale: float,
+    shift: float,
+    recall: float,
+) -> float:
+    """Return the threshold with the best mean P@K (at least one prediction) whose recall is at least `recall`."""
+    best, chosen = -1.0, 0.5
+    total = sum(weight * sum(t[2] for t in trip) for weight, trip in trajectories)
+    probabilities = [
+        (weight, [(1 / (1 + math.exp(-(scale * logit + shift))), share, gold, hit) for logit, share, gold, hit in trip])
+        for weight, trip in trajectories
+    ]
+    for threshold in np.arange(0.2, 0.85, 0.025):
+        found = value = count = 0.0
+        for weight, trip in probabilities:
+            ranked = sorted(trip, key=lambda t: -t[0] * t[1])
+            taken = [t for t in ranked if t[0] >= threshold]
+            found += weight * sum(t[2] for t in taken)
+            if not any(t[2] for t in trip):
+                continue
+            taken = taken or ranked[:1]
+            for k in (1, 5, 10):
+                value += weight * float(np.mean([t[3] for t in taken[:k]])) / 3
+            count += weight
+        if total and found / total >= recall and count and value / count > best:
+            best, chosen = value / count, float(threshold)
+    return round(chosen, 3)

@@ -1,0 +1,180 @@
+"""Labelled trajectories as arrays: what the relations models are fitted on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+
+import numpy as np
+
+from redclf.benchmark.data import LabelledTrajectory
+from redclf.benchmark.predictions import evidence_key
+from redclf.relations.features import Relations
+from redclf.relations.views import TrajectoryView
+from redclf.taxonomy import CATEGORIES
+from train.augment import augment, cut
+
+CATEGORY_INDEX = {category: place for place, category in enumerate(CATEGORIES)}
+
+
+@dataclass
+class Table:
+    """The relations and labels of one trajectory.
+
+    Parameters
+    ----------
+    id : str
+        Of the trajectory; an augmented copy shares its original's `origin`.
+    origin : str
+    domain : str
+    targets : ndarray of shape (n_targets, n_features)
+    pairs : list of ndarray of shape (n_candidates, n_pair_features)
+    evidence : list of list of tuple
+        Evidence references of the candidates, per target.
+    redundant : ndarray of shape (n_targets,)
+        1 redundant, 0 necessary, -1 not to be used.
+    category : ndarray of shape (n_targets,)
+        Index into CATEGORIES, -1 where there is no gold step.
+    gold : list of int or None
+        Place of the gold evidence among the candidates, None where it is not among them.
+    weight : ndarray of shape (n_targets,)
+    pair_weight : ndarray of shape (n_targets,)
+        0 where the target does not enter the category and evidence models.
+    """
+
+    id: str
+    origin: str
+    domain: str
+    group: tuple[str, str]
+    targets: np.ndarray
+    pairs: list[np.ndarray]
+    evidence: list[list[tuple[int, ...]]]
+    redundant: np.ndarray
+    category: np.ndarray
+    gold: list[int | None]
+    weight: np.ndarray
+    pair_weight: np.ndarray
+    steps: list[tuple[int, int]]
+
+
+@dataclass(frozen=True)
+class Weights:
+    """How much a label counts."""
+
+    uncertain: float = 0.6
+    coding: float = 0.5
+    injected: float = 0.5
+    context: float = 0.15
+    cut: float = 0.3
+
+
+def build_table(
+    item: LabelledTrajectory,
+    weights: Weights,
+    origin: str | None = None,
+    inserted: frozenset[tuple[int, int]] | None = None,
+    scale: float = 1.0,
+) -> Table:
+    """Compute the relations of one labelled trajectory.
+
+    Parameters
+    ----------
+    inserted : frozenset of step, optional
+        For an augmented copy: its injected steps. Only they enter the category and evidence
+        models; the copy's other steps count as context for redundancy.
+    """
+    relations = Relations(TrajectoryView(item.trajectory))
+    steps = [relations.view.steps[place] for place in relations.targets]
+    gold_of = {step.step: step for step in item.gold}
+    base = scale * (weights.coding if item.domain == "coding" else 1.0)
+    redundant, category, gold, weight, pair_weight = [], [], [], [], []
+    for step, candidates in zip(steps, relations.candidates, strict=True):
+        key = (step.call_index, step.result_index)
+        label = gold_of.get(key)
+        value = base
+        if label is not None and label.certain is False:
+            value *= weights.uncertain
+        injected = inserted is not None and key in inserted
+        if inserted is not None:
+            value *= weights.injected if injected else weights.context
+        redundant.append(-1 if key in item.disputed else int(label is not None))
+        weight.append(0.0 if key in item.disputed else value)
+        if label is None:
+            category.append(-1)
+            gold.append(None)
+            pair_weight.append(0.0)
+            continue
+        wanted = evidence_key(label.evidence)
+        places = [i for i, c in enumerate(candidates) if evidence_key(c.evidence) == wanted]
+        category.append(CATEGORY_INDEX[label.category])
+        gold.append(places[0] if places else None)
+        pair_weight.append(value if inserted is None or injected else 0.0)
+    return Table(
+        id=item.trajectory.id,
+        origin=origin or item.trajectory.id,
+        domain=item.domain,
+        group=item.group,
+        targets=relations.target_features,
+        pairs=relations.pair_features,
+        evidence=[[c.evidence for c in candidates] for candidates in relations.candidates],
+        redundant=np.asarray(redundant),
+        category=np.asarray(category),
+        gold=gold,
+        weight=np.asarray(weight, dtype=np.float32),
+        pair_weight=np.asarray(pair_weight, dtype=np.float32),
+        steps=[(step.call_index, step.result_index) for step in steps],
+    )
+
+
+def _originals(job: tuple[LabelledTrajectory, Weights]) -> Table:
+    return build_table(*job)
+
+
+def _copies(job: tuple[LabelledTrajectory, Weights, int, int, float]) -> list[Table]:
+    item, weights, copies, injections, rename = job
+    tables = []
+    for seed in range(copies):
+        made = augment(item, seed, injections=injections, rename=rename)
+        if made is not None:
+            tables.append(build_table(made[0], weights, origin=item.trajectory.id, inserted=made[1]))
+    return tables
+
+
+def _cuts(job: tuple[LabelledTrajectory, Weights, int]) -> list[Table]:
+    item, weights, seed = job
+    import random
+
+    count = len(item.trajectory.interactions)
+    if count < 6:
+        return []
+    rng = random.Random(f"cut:{seed}:{item.trajectory.id}")
+    return [build_table(cut(item, rng.randrange(3, count - 1)), weights, origin=item.trajectory.id, scale=weights.cut)]
+
+
+def build_tables(
+    items: Sequence[LabelledTrajectory],
+    weights: Weights,
+    copies: int = 0,
+    injections: int = 3,
+    rename: float = 0.3,
+    cuts: int = 0,
+    workers: int = 2,
+) -> tuple[list[Table], list[Table]]:
+    """Return the tables of the trajectories, and those of their augmented copies."""
+    with ProcessPoolExecutor(workers) as pool:
+        originals = list(pool.map(_originals, [(item, weights) for item in items], chunksize=8))
+        extra: list[Table] = []
+        if copies:
+            jobs = [(item, weights, copies, injections, rename) for item in items]
+            for tables in pool.map(_copies, jobs, chunksize=8):
+                extra += tables
+        for seed in range(cuts):
+            for tables in pool.map(_cuts, [(item, weights, seed) for item in items], chunksize=8):
+                extra += tables
+    return originals, extra
+
+
+def select(tables: Iterable[Table], origins: set[str]) -> list[Table]:
+    """Return the tables whose original trajectory is among `origins`."""
+    return [table for table in tables if table.origin in origins]
