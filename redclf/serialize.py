@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
@@ -42,7 +43,7 @@ def step_call(step: StepView) -> str:
     arguments = step.arguments
     try:
         decoded = json.loads(arguments)
-    except ValueError:
+    except (ValueError, RecursionError):
         decoded = arguments
     if isinstance(decoded, dict) and len(decoded) == 1:
         decoded = next(iter(decoded.values()))
@@ -110,11 +111,11 @@ class Serializer:
     def target(self, step: StepView) -> list[int]:
         """Return the ids of a target: what was asked, the call, its result, what was said next."""
         view = self.view
-        asked = [index for index in view.user_texts if index < step.call_index]
-        after = next((index for index in view.assistant_texts if index > step.result_index), None)
-        ids = self._message(asked[-1], REQUEST) if asked else []
+        asked = bisect_left(view.user_texts, step.call_index)
+        after = bisect_right(view.assistant_texts, step.result_index)
+        ids = self._message(view.user_texts[asked - 1], REQUEST) if asked else []
         ids = ids + self._call(step, CALL) + self._result(step, RESULT)
-        return ids + (self._message(after, REPLY) if after is not None else [])
+        return ids + (self._message(view.assistant_texts[after], REPLY) if after < len(view.assistant_texts) else [])
 
     def partner(self, candidate: Candidate) -> list[int]:
         """Return the ids of a candidate."""

@@ -44,7 +44,9 @@ class _Draft:
 
 def _start(item: LabelledTrajectory) -> _Draft:
     count = len(item.trajectory.messages)
-    gold = [(step.step, step.category, step.evidence, step.certain) for step in item.gold]
+    gold: list[tuple[tuple[int, ...], str, tuple[int, ...], bool | None]] = [
+        (step.step, step.category, step.evidence, step.certain) for step in item.gold
+    ]
     return _Draft(list(item.trajectory.messages), list(range(count)), gold, following=count)
 
 
@@ -80,7 +82,9 @@ def _reword(value: Any, rng: random.Random) -> Any:
                 at = rng.randrange(len(words) - 1)
                 words[at], words[at + 1] = words[at + 1], words[at]
             else:
-                words.insert(rng.randrange(len(words)), rng.choice(["official", "current", "details", "about", "info", "latest"]))
+                words.insert(
+                    rng.randrange(len(words)), rng.choice(["official", "current", "details", "about", "info", "latest"])
+                )
         return " ".join(words)
     return value
 
@@ -101,7 +105,11 @@ def _reworded_call(call: ToolCall, rng: random.Random, key: str) -> ToolCall:
     if rng.random() < 0.65:
         shell = shell_text(call.name, arguments)
         if shell is not None and isinstance(arguments, dict):
-            name = next(k for k, v in arguments.items() if isinstance(v, str) and v == shell) if shell in arguments.values() else None
+            name = (
+                next(k for k, v in arguments.items() if isinstance(v, str) and v == shell)
+                if shell in arguments.values()
+                else None
+            )
             if name:
                 arguments[name] = _reword_shell(shell, rng)
         else:
@@ -223,7 +231,11 @@ class Injector:
 
     def failure(self) -> bool:
         """Abnormal: a transient failure, then the same call succeeds."""
-        pool = [step for step in self.plain if len(self.draft.messages[self.draft.keys.index(step.call_index)].tool_calls) == 1]
+        pool = [
+            step
+            for step in self.plain
+            if len(self.draft.messages[self.draft.keys.index(step.call_index)].tool_calls) == 1
+        ]
         if not pool:
             return False
         step = self.rng.choice(pool)
@@ -252,7 +264,12 @@ class Injector:
             if not isinstance(step.call.arguments, dict) or shell_text(step.call.name, step.call.arguments) is not None:
                 continue
             for name, value in step.call.arguments.items():
-                if isinstance(value, str) and 4 <= len(value) <= 40 and any(c.isdigit() for c in value) and " " not in value:
+                if (
+                    isinstance(value, str)
+                    and 4 <= len(value) <= 40
+                    and any(c.isdigit() for c in value)
+                    and " " not in value
+                ):
                     pool.append((step, name, value))
         if not pool:
             return False
@@ -300,7 +317,9 @@ class Injector:
         arguments = dict(step.call.arguments)
         name = self.rng.choice([k for k, v in arguments.items() if isinstance(v, str) and len(v) > 2])
         arguments[name] = self._other_value(arguments[name])
-        added = self._add(step.call_index, replace(step.call, arguments=arguments, id=self._key()), self.rng.choice(wordings.EMPTY))
+        added = self._add(
+            step.call_index, replace(step.call, arguments=arguments, id=self._key()), self.rng.choice(wordings.EMPTY)
+        )
         self._label(added, EXPLORATORY, step.step)
         return True
 
@@ -319,7 +338,11 @@ class Injector:
         arguments = {k: self._other_value(v) if isinstance(v, str) and v else v for k, v in step.call.arguments.items()}
         if arguments == step.call.arguments:
             return False
-        self._add(step.call_index, replace(step.call, arguments=arguments, id=self._key()), self.rng.choice(wordings.TRANSIENT))
+        self._add(
+            step.call_index,
+            replace(step.call, arguments=arguments, id=self._key()),
+            self.rng.choice(wordings.TRANSIENT),
+        )
         return True
 
     def changed_repeat(self) -> bool:
@@ -365,7 +388,9 @@ def rename_tools(item: LabelledTrajectory, rng: random.Random) -> LabelledTrajec
     def renamed(name: str) -> str:
         if name not in names:
             verb = rng.choice(wordings.VERBS[verb_kind(name)])
-            names[name] = f"{verb}_{rng.choice(wordings.NOUNS)}" + ("" if rng.random() < 0.6 else f"_{rng.choice(wordings.NOUNS)}")
+            names[name] = f"{verb}_{rng.choice(wordings.NOUNS)}" + (
+                "" if rng.random() < 0.6 else f"_{rng.choice(wordings.NOUNS)}"
+            )
         return names[name]
 
     messages = tuple(
@@ -422,7 +447,5 @@ def cut(item: LabelledTrajectory, after: int) -> LabelledTrajectory:
     interactions = item.trajectory.interactions
     end = interactions[min(after, len(interactions) - 1)].result_index + 1
     trajectory: Trajectory = replace(item.trajectory, messages=item.trajectory.messages[:end])
-    gold = tuple(
-        step for step in item.gold if step.step[1] < end and all(index < end for index in step.evidence)
-    )
+    gold = tuple(step for step in item.gold if step.step[1] < end and all(index < end for index in step.evidence))
     return replace(item, trajectory=trajectory, gold=gold)

@@ -98,16 +98,16 @@ class Boosting:
         """Return, per target, the logit of redundancy and the log-probabilities of its cells."""
         if not len(table.targets):
             return []
-        logits = self.redundant.predict(table.targets, raw_score=True)
-        category = self.category.predict(table.targets, raw_score=True)
+        logits = _raw(self.redundant, table.targets)
+        category = _raw(self.category, table.targets)
         rows = [
             pair_rows(target, pairs, c)
             for target, pairs in zip(table.targets, table.pairs, strict=True)
             for c in range(N_CATEGORIES)
         ]
-        evidence = self.evidence.predict(np.concatenate(rows), raw_score=True)
-        given = self.given.predict(
-            np.concatenate([given_rows(t, p) for t, p in zip(table.targets, table.pairs, strict=True)]), raw_score=True
+        evidence = _raw(self.evidence, np.concatenate(rows))
+        given = _raw(
+            self.given, np.concatenate([given_rows(t, p) for t, p in zip(table.targets, table.pairs, strict=True)])
         )
         out, start, pair_start = [], 0, 0
         for place, pairs in enumerate(table.pairs):
@@ -118,6 +118,11 @@ class Boosting:
             start += N_CATEGORIES * count
             pair_start += count
         return out
+
+
+def _raw(booster: lgb.Booster, rows: np.ndarray) -> np.ndarray:
+    """Return raw scores, shape (n,) or (n, classes)."""
+    return np.asarray(booster.predict(rows, raw_score=True))
 
 
 def fit_boosting(tables: Sequence[Table], settings: BoostingSettings, seed: int = 0) -> Boosting:
@@ -133,7 +138,11 @@ def fit_boosting(tables: Sequence[Table], settings: BoostingSettings, seed: int 
     x = np.stack([t.targets[k] for t, k in rows])
     y = np.asarray([t.category[k] for t, k in rows])
     w = np.asarray([t.pair_weight[k] for t, k in rows])
-    multi = {**settings.parameters(seed, settings.category_leaves), "objective": "multiclass", "num_class": N_CATEGORIES}
+    multi = {
+        **settings.parameters(seed, settings.category_leaves),
+        "objective": "multiclass",
+        "num_class": N_CATEGORIES,
+    }
     category = lgb.train(multi, lgb.Dataset(x, y, weight=w), settings.category_rounds)
     held = [(t, k) for t, k in rows if t.gold[k] is not None]
     x = np.stack([np.concatenate([t.pairs[k][t.gold[k]], t.targets[k]]) for t, k in held])

@@ -114,11 +114,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--data", required=True, action="append", help="benchmark root with splits.json; repeatable")
     parser.add_argument("--output", default="results")
     parser.add_argument("--runs", default="runs", help="where checkpoints are kept")
-    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="override a value of the config")
+    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="override a config value")
     options = parser.parse_args(arguments)
     recipe = load_recipe(options.config, options.set)
     items, folds = load_items(options.data)
     directory = Path(options.runs) / recipe.name
+    about = header(items, recipe.seed, "train.crossval", recipe=recipe.to_dict())
     workshop = Workshop.open(recipe, items, clock_log)
     stack = Stack(
         workshop.originals, workshop.extra, folds, recipe.boosting, directory / "relations", recipe.seed, clock_log
@@ -133,11 +134,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
             thresholds[row] |= dict.fromkeys(members, chosen[row])
             for member in members:
                 kept[row].setdefault(member, [])
-    report(recipe, items, kept, thresholds, Path(options.output), clock_log)
+    report(about, recipe, items, kept, thresholds, Path(options.output), clock_log)
     return 0
 
 
 def report(
+    about: Mapping[str, Any],
     recipe: Recipe,
     items: Sequence[LabelledTrajectory],
     kept: Mapping[str, Mapping[str, Sequence[Scores]]],
@@ -153,7 +155,6 @@ def report(
     (output / "oof").mkdir(parents=True, exist_ok=True)
     text: list[str] = [f"# Cross-validation, recipe `{recipe.name}`\n"]
     numbers: dict[str, Any] = {}
-    about = header(items, recipe.seed, "train.crossval", recipe=recipe.to_dict())
     for part, members in parts.items():
         if not members:
             continue

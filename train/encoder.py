@@ -146,7 +146,9 @@ def _losses(outputs: Tensor, batch: Sequence[Target], text_loss: float) -> Tenso
 
 
 @torch.inference_mode()
-def predict(module: PairEncoder, cache: StateCache | None, targets: Sequence[Target], batch: int = 16) -> list[np.ndarray]:
+def predict(
+    module: PairEncoder, cache: StateCache | None, targets: Sequence[Target], batch: int = 16
+) -> list[np.ndarray]:
     """Return the head's outputs of each target, shape (n_pairs, 10)."""
     module.eval()
     out = []

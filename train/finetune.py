@@ -59,7 +59,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--data", required=True, action="append", help="benchmark root; repeatable")
     parser.add_argument("--output", required=True, help="model folder to write")
     parser.add_argument("--metrics", help="results JSON of train.crossval, which the card quotes")
-    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="override a value of the config")
+    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="override a config value")
     options = parser.parse_args(arguments)
     try:
         return train(options)

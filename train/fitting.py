@@ -75,14 +75,12 @@ class Workshop:
         select: Callable[[Table, int, float], bool],
     ) -> list[Target]:
         """Return the targets of some trajectories, with their pairs tokenised."""
-        special = (self.tokenizer.token_to_id("[CLS]"), self.tokenizer.token_to_id("[SEP]"))
+        special = (int(self.tokenizer.token_to_id("[CLS]") or 0), int(self.tokenizer.token_to_id("[SEP]") or 0))
 
         def tokenize(text: str) -> list[int]:
-            return self.tokenizer.encode(text, add_special_tokens=False).ids
+            return list(self.tokenizer.encode(text, add_special_tokens=False).ids)
 
-        return list(
-            build_targets(items, self.tables, scores, tokenize, special, self.recipe.partners, select)
-        )
+        return list(build_targets(items, self.tables, scores, tokenize, special, self.recipe.partners, select))
 
 
 @dataclass(frozen=True)
@@ -152,9 +150,7 @@ def fit_encoder(
     if workshop.cache is not None:
         workshop.cache.add([*targets, *readable])
     module = load_base(recipe.base, recipe.encoder)
-    module = train_encoder(
-        module, targets, recipe.training, directory, workshop.cache, readable, recipe.seed, log
-    )
+    module = train_encoder(module, targets, recipe.training, directory, workshop.cache, readable, recipe.seed, log)
     outputs = predict(module, workshop.cache, readable)
     fused, alone, plain = [], [], []
     for rows, target in zip(outputs, readable, strict=True):
@@ -187,9 +183,7 @@ def relations_calibration(
                 continue
             rows.append((logit, int(table.redundant[place]), float(table.weight[place])))
             category, candidate = np.unravel_index(int(cells.argmax()), cells.shape)
-            hit = bool(
-                table.redundant[place] and category == table.category[place] and candidate == table.gold[place]
-            )
+            hit = bool(table.redundant[place] and category == table.category[place] and candidate == table.gold[place])
             trip.append((logit, float(np.exp(cells.max())), bool(table.redundant[place]), hit))
         trajectories.append((float(table.weight.max(initial=0.0)), trip))
     logits, labels, weights = (np.asarray(column) for column in zip(*rows, strict=True))

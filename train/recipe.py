@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field, fields, is_dataclass
+from dataclasses import MISSING, asdict, dataclass, field, fields, is_dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -72,7 +72,8 @@ def _build(kind: type[T], values: dict[str, Any], where: str) -> T:
     for key, value in values.items():
         if key not in known:
             raise ValueError(f"{where}{key}: expected one of {', '.join(known)}")
-        default = known[key].default_factory() if callable(known[key].default_factory) else known[key].default  # type: ignore[misc]
+        factory = known[key].default_factory
+        default = known[key].default if factory is MISSING else factory()
         if is_dataclass(default):
             if not isinstance(value, dict):
                 raise ValueError(f"{where}{key}: expected a mapping, got {value!r}")

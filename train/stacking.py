@@ -84,7 +84,9 @@ class Stack:
     def scores(self, without: frozenset[int]) -> dict[str, list[Scores]]:
         """Return the scores of the left-out folds' tables, from models fitted without them."""
         self.directory.mkdir(parents=True, exist_ok=True)
-        signature = json.dumps([asdict(self.settings), self.seed, len(self.originals), len(self.copies)], sort_keys=True)
+        signature = json.dumps(
+            [asdict(self.settings), self.seed, len(self.originals), len(self.copies)], sort_keys=True
+        )
         digest = hashlib.sha256(signature.encode()).hexdigest()[:8]
         path = self.directory / f"relations-without-{'-'.join(map(str, sorted(without)))}-{digest}.npz"
         if not path.exists():

@@ -88,7 +88,11 @@ def build_table(
     steps = [relations.view.steps[place] for place in relations.targets]
     gold_of = {step.step: step for step in item.gold}
     base = scale * (weights.coding if item.domain == "coding" else 1.0)
-    redundant, category, gold, weight, pair_weight = [], [], [], [], []
+    redundant: list[int] = []
+    category: list[int] = []
+    gold: list[int | None] = []
+    weight: list[float] = []
+    pair_weight: list[float] = []
     for step, candidates in zip(steps, relations.candidates, strict=True):
         key = (step.call_index, step.result_index)
         label = gold_of.get(key)

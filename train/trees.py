@@ -13,6 +13,13 @@ from onnx import TensorProto, helper
 OPSET = 17
 ML_OPSET = 3
 
+_UNUSED_OF_LEAVES = (
+    "nodes_featureids",
+    "nodes_truenodeids",
+    "nodes_falsenodeids",
+    "nodes_missing_value_tracks_true",
+)
+
 
 def float32_below(threshold: float) -> float:
     """Return the greatest float32 that is not above a threshold.
@@ -51,16 +58,13 @@ def to_onnx(booster: lgb.Booster, outputs: int) -> onnx.ModelProto:
     dump = booster.dump_model()
     for tree_id, tree in enumerate(dump["tree_info"]):
         _add_tree(columns, tree_id, tree["tree_structure"], tree_id % outputs)
-    node = helper.make_node(
-        "TreeEnsembleRegressor",
-        ["x"],
-        ["scores"],
-        domain="ai.onnx.ml",
-        n_targets=outputs,
-        aggregate_function="SUM",
-        post_transform="NONE",
+    attributes: dict[str, Any] = {
+        "n_targets": outputs,
+        "aggregate_function": "SUM",
+        "post_transform": "NONE",
         **columns,
-    )
+    }
+    node = helper.make_node("TreeEnsembleRegressor", ["x"], ["scores"], domain="ai.onnx.ml", **attributes)
     graph = helper.make_graph(
         [node],
         "relations",
@@ -83,7 +87,7 @@ def _add_tree(columns: dict[str, list[Any]], tree_id: int, root: dict[str, Any],
         columns["nodes_treeids"].append(tree_id)
         columns["nodes_nodeids"].append(place)
         if "leaf_value" in node:
-            for name in ("nodes_featureids", "nodes_truenodeids", "nodes_falsenodeids", "nodes_missing_value_tracks_true"):
+            for name in _UNUSED_OF_LEAVES:
                 columns[name].append(0)
             columns["nodes_modes"].append("LEAF")
             columns["nodes_values"].append(0.0)

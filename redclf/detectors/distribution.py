@@ -24,21 +24,22 @@ from redclf.trajectory import Trajectory
 
 FloatArray = npt.NDArray[np.floating[Any]]
 
-#: Weight of P(category | candidate) against P(category) when cells are combined.
-GIVEN_WEIGHT = 0.6
+#: Weight of the model of the category given the candidate, against Bayes' rule on the other two.
+GIVEN_WEIGHT = 0.75
 
 
 def log_softmax(scores: FloatArray, axis: int | None = None) -> FloatArray:
     """Return log-probabilities over `axis`, or over the whole array."""
     shifted = scores - scores.max(axis=axis, keepdims=True)
-    return shifted - np.log(np.exp(shifted).sum(axis=axis, keepdims=True))
+    normalised: FloatArray = shifted - np.log(np.exp(shifted).sum(axis=axis, keepdims=True))
+    return normalised
 
 
 def combine(category: FloatArray, evidence: FloatArray, given: FloatArray) -> FloatArray:
     """Return log P(category, candidate | target is redundant).
 
-    A product of experts: P(category) P(candidate | category) by P(category | candidate) over
-    P(category), normalised over all cells.
+    P(candidate) comes from P(category) and P(candidate | category); the category of each candidate
+    from a product of experts: the model that was given it, and Bayes' rule on the other two.
 
     Parameters
     ----------
@@ -53,10 +54,11 @@ def combine(category: FloatArray, evidence: FloatArray, given: FloatArray) -> Fl
     -------
     ndarray of shape (4, n_candidates)
     """
-    prior = log_softmax(category)[:, None]
-    joint = prior + log_softmax(evidence, axis=1)
-    ratio = np.clip(log_softmax(given, axis=0), -8, 0) - np.clip(prior, -8, 0)
-    return log_softmax(joint + GIVEN_WEIGHT * ratio)
+    joint = log_softmax(category)[:, None] + log_softmax(evidence, axis=1)
+    candidate = np.logaddexp.reduce(joint, axis=0)
+    bayes = np.maximum(joint - candidate, -12.0)
+    experts = GIVEN_WEIGHT * log_softmax(given, axis=0) + (1 - GIVEN_WEIGHT) * bayes
+    return log_softmax(candidate + log_softmax(experts, axis=0))
 
 
 @dataclass(frozen=True, slots=True)

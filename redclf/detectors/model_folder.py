@@ -58,7 +58,9 @@ class ModelFolder:
             found = self.config["calibration"][row]
             return Calibration(float(found["scale"]), float(found["shift"]), float(found["threshold"]))
         except (KeyError, TypeError, ValueError):
-            raise ModelError(f"{self.path}/config.json: expected calibration.{row} with scale, shift, threshold") from None
+            raise ModelError(
+                f"{self.path}/config.json: expected calibration.{row} with scale, shift, threshold"
+            ) from None
 
     def trained_on(self) -> frozenset[str]:
         """Return the hashes of the training trajectories."""

@@ -84,7 +84,8 @@ class PairEncoder(nn.Module):
         hidden = self._run(self.upper, hidden, self.mask(attention_mask))
         weight = attention_mask[:, :, None].float()
         mean = (hidden * weight).sum(1) / weight.sum(1).clamp(min=1.0)
-        return self.head(self.dropout(torch.cat([mean, hidden[:, 0]], dim=-1)))
+        outputs: Tensor = self.head(self.dropout(torch.cat([mean, hidden[:, 0]], dim=-1)))
+        return outputs
 
     def forward(self, input_ids: Tensor, attention_mask: Tensor, token_type_ids: Tensor) -> Tensor:
         """Return the head's outputs, shape (batch, 10)."""
@@ -98,7 +99,8 @@ class PairEncoder(nn.Module):
         folder.mkdir(parents=True, exist_ok=True)
         config = {"pair_encoder": asdict(self.config), "encoder": self.encoder_config.to_dict()}
         (folder / "encoder_config.json").write_text(json.dumps(config, indent=1, default=str), encoding="utf-8")
-        save_file({key: value.contiguous() for key, value in self.state_dict().items()}, str(folder / "model.safetensors"))
+        weights = {key: value.contiguous() for key, value in self.state_dict().items()}
+        save_file(weights, str(folder / "model.safetensors"))
 
     @classmethod
     def from_pretrained(cls, directory: str | Path) -> PairEncoder:
@@ -114,7 +116,7 @@ class PairEncoder(nn.Module):
 
 
 def _new_encoder(config: Any) -> Any:
-    return AutoModel.from_config(config, attn_implementation="sdpa")
+    return AutoModel.from_config(config, attn_implementation="sdpa")  # type: ignore[no-untyped-call]
 
 
 def base_folder(name: str) -> Path:

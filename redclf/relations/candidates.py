@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections import Counter, defaultdict
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Literal
 
 from redclf.relations.views import StepView, TrajectoryView
@@ -16,6 +18,8 @@ MAX_STEPS = 40
 WINDOW = 8
 #: Joint sets considered per target.
 MAX_JOINT = 3
+#: Facts and identifiers of a target that joint sets are built to cover.
+MAX_WANTED = 400
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +51,7 @@ class CandidateIndex:
         self.by_call: dict[tuple[str, str], list[int]] = defaultdict(list)
         self.by_result: dict[str, list[int]] = defaultdict(list)
         self.by_tool: dict[str, list[int]] = defaultdict(list)
-        self.by_fact: dict[int, list[int]] = defaultdict(list)
+        self.by_fact: dict[str, list[int]] = defaultdict(list)
         for step in view.steps:
             self.by_call[step.call_key].append(step.ordinal)
             self.by_result[step.result_key].append(step.ordinal)
@@ -56,6 +60,11 @@ class CandidateIndex:
                 places = self.by_fact[fact]
                 if len(places) < 32:
                     places.append(step.ordinal)
+        self.results = [step.result_index for step in view.steps]
+        # Results of parallel or slow calls may come out of order: running bounds keep searches logarithmic.
+        self._highest = list(accumulate(self.results, max))
+        self._lowest = list(accumulate(reversed(self.results), min))[::-1]
+        self._useful = [step.ordinal for step in view.steps if step.failure is None and step.assistant]
 
     def steps(self, target: StepView) -> list[int]:
         """Return ordinals of the interactions that could be evidence, in their order."""
@@ -72,9 +81,9 @@ class CandidateIndex:
         for place in _around(self.by_tool[target.tool], here, 4):
             chosen[place] = None
         shared: Counter[int] = Counter()
-        for fact in target.facts:
+        for fact in sorted(target.facts):
             shared.update(self.by_fact[fact])
-        for atom in target.arg_ids:
+        for atom in sorted(target.arg_ids):
             for place in self.view.in_args.get(atom, ())[:32]:
                 shared[place] += 3
         for place, _ in shared.most_common(MAX_STEPS):
@@ -89,19 +98,31 @@ class CandidateIndex:
         view = self.view
         call, result = target.call_index, target.result_index
         users, texts = view.user_texts, view.assistant_texts
-        chosen = {index for index in users if index < call}
-        before = sorted(chosen)
-        chosen = set(before[-4:] + before[:1])
-        chosen.update([index for index in users if index > result][:2])
-        chosen.update([index for index in texts if index <= call][-2:])
-        after = [index for index in texts if index > call]
-        chosen.update(after[:5])
-        chosen.update(after[-1:])
+        asked = bisect_left(users, call)
+        chosen = {*users[max(0, asked - 4) : asked], *users[: min(asked, 1)]}
+        answered = bisect_right(users, result)
+        chosen.update(users[answered : answered + 2])
+        said = bisect_right(texts, call)
+        chosen.update(texts[max(0, said - 2) : said])
+        chosen.update(texts[said : said + 5])
+        if said < len(texts):
+            chosen.add(texts[-1])
         chosen.add(result)
-        tools = [step.result_index for step in view.steps]
-        chosen.update([index for index in tools if index > result][:2])
-        chosen.update([index for index in tools if index < call][-1:])
+        chosen.update(self._results_after(result, 2))
+        before = bisect_left(self._lowest, call)
+        if before:
+            chosen.add(self.results[before - 1])
         return sorted(chosen)
+
+    def _results_after(self, index: int, count: int) -> list[int]:
+        """Return the first `count` results, in the order of their calls, that come after message `index`."""
+        found: list[int] = []
+        place = bisect_right(self._highest, index)
+        while place < len(self.results) and len(found) < count:
+            if self.results[place] > index:
+                found.append(self.results[place])
+            place += 1
+        return found
 
     def joint(self, target: StepView) -> list[tuple[int, ...]]:
         """Return small sets of earlier steps that together hold what the target returned.
@@ -110,16 +131,11 @@ class CandidateIndex:
         """
         if not target.facts and not target.ids:
             return []
-        wanted: set[object] = set(target.facts) | set(target.ids) | set(target.arg_ids)
-        if len(wanted) > 400:
-            wanted = set(sorted(wanted, key=hash)[:400])
-        earlier = [
-            step
-            for step in self.view.steps[: target.ordinal]
-            if step.failure is None and step.assistant and step.result_index < target.call_index
-        ]
-        earlier = earlier[-MAX_STEPS:]
-        has = {step.ordinal: wanted & (step.facts | step.atoms | step.arg_ids) for step in earlier}
+        wanted: set[str] = set(target.facts) | set(target.ids) | set(target.arg_ids)
+        if len(wanted) > MAX_WANTED:
+            wanted = set(sorted(wanted)[:MAX_WANTED])
+        earlier = self._earlier(target)
+        has = {s.ordinal: (wanted & s.facts) | (wanted & s.atoms) | (wanted & s.arg_ids) for s in earlier}
         sets: list[tuple[int, ...]] = []
         used: set[int] = set()
         for _ in range(MAX_JOINT):
@@ -145,6 +161,18 @@ class CandidateIndex:
                     sets.append(pick)
         return sets[: MAX_JOINT + 1]
 
+    def _earlier(self, target: StepView) -> list[StepView]:
+        """Return the latest assistant's steps, up to a limit, that had succeeded before the target's call."""
+        steps = self.view.steps
+        place = bisect_left(self._useful, target.ordinal - target.place)
+        found: list[StepView] = []
+        while place and len(found) < MAX_STEPS:
+            place -= 1
+            step = steps[self._useful[place]]
+            if step.result_index < target.call_index:
+                found.append(step)
+        return found[::-1]
+
     def all(self, target: StepView) -> list[Candidate]:
         """Return every candidate of a target."""
         steps = self.view.steps
@@ -163,6 +191,5 @@ def _ref(step: StepView) -> tuple[int, int]:
 
 def _around(places: list[int], here: int, count: int = 2) -> list[int]:
     """Return the `count` places before and after `here`."""
-    before = [place for place in places if place < here]
-    after = [place for place in places if place > here]
-    return before[-count:] + after[:count]
+    before, after = bisect_left(places, here), bisect_right(places, here)
+    return places[max(0, before - count) : before] + places[after : after + count]

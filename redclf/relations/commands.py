@@ -21,9 +21,7 @@ COMMAND_KINDS: tuple[str, ...] = (
     "other",
 )
 
-_SHELL_TOOLS = re.compile(
-    r"(^|[_.\-])(bash|shell|sh|terminal|exec|execute|run_command|cmd)([_.\-]|$)", re.I
-)
+_SHELL_TOOLS = re.compile(r"(^|[_.\-])(bash|shell|sh|terminal|exec|execute|run_command|cmd)([_.\-]|$)", re.I)
 _HEREDOC = re.compile(r"<<-?\s*(['\"]?)(\w+)\1(.*?)^\s*\2\s*$", re.S | re.M)
 _REDIRECT = re.compile(r"(?<![<0-9&])>{1,2}\s*([\w./~+\-]+)")
 _PATH = re.compile(r"(?<![\w$])(?:[\w.~+\-]*/)*[\w+\-]+\.[A-Za-z]\w{0,5}\b|(?:[\w.~+\-]+/)+[\w.+\-]*")

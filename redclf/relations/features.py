@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 
 import numpy as np
 
@@ -20,6 +21,8 @@ from redclf.relations.views import StepView, TrajectoryView
 
 NAN = math.nan
 _FAILURES = {None: 0.0, "transient": 1.0}
+#: Changes between two steps that are looked at one by one.
+MAX_CHANGES = 30
 _KINDS = {"step": 0.0, "joint": 1.0, "message": 2.0, "policy": 3.0}
 
 
@@ -33,8 +36,9 @@ def _max(a: float, b: float) -> float:
 
 
 def _jaccard(a: frozenset, b: frozenset) -> float:
-    union = len(a | b)
-    return len(a & b) / union if union else NAN
+    both = len(a & b)
+    union = len(a) + len(b) - both
+    return both / union if union else NAN
 
 
 @dataclass(slots=True)
@@ -51,6 +55,31 @@ class _Use:
     word_text: float
     asked: float
     asked_best: float
+
+
+class _Mates:
+    """Steps with the same tool in the same turn: their best scores before, after and in all.
+
+    Parameters
+    ----------
+    places : list of int
+        Their ordinals, ascending.
+    scores, asked : list of float
+    """
+
+    def __init__(self, places: list[int], scores: list[float], asked: list[float]) -> None:
+        self.places = places
+        self.score_before, self.score_after = _running(scores)
+        self.asked_before, self.asked_after = _running(asked)
+        self.best_score, self.best_asked = max(scores), max(asked)
+        self.best = places[scores.index(self.best_score)]
+
+
+def _running(values: list[float]) -> tuple[list[float], list[float]]:
+    """Return, per place, the largest value before it and after it; NaN where there is none."""
+    before = [NAN, *accumulate(values[:-1], max)]
+    after = [NAN, *accumulate(reversed(values[1:]), max)][::-1]
+    return before, after
 
 
 class Relations:
@@ -86,9 +115,20 @@ class Relations:
         for place in self.writes:
             for atom in steps[place].arg_atoms:
                 self.write_atoms[atom].append(place)
+        self.last_edit = {file: place for place in self.writes for file in steps[place].command.writes}
+        self.values = [frozenset(step.values) for step in steps]
         self.use = [self._use(step) for step in steps]
         self.score = [self._use_score(place) for place in range(len(steps))]
         self.run_of = self._runs()
+        self.mates = self._mates()
+        self.tool_best = {
+            tool: max(self.score[place] for place in places) for tool, places in self.index.by_tool.items()
+        }
+        self.group_best: dict[int, float] = {}
+        for step in steps:
+            best = self.group_best.get(step.call_index, -math.inf)
+            self.group_best[step.call_index] = max(best, self.score[step.ordinal])
+        self.after_results = self._after_results()
         self.first_result: dict[str, int] = {}
         for step in steps:
             self.first_result.setdefault(step.result_key, step.ordinal)
@@ -111,27 +151,28 @@ class Relations:
         ids = [atom for atom in step.new_atoms if atom in step.ids]
         args = write = text = next_text = user = 0
         first = math.inf
-        after_text = [i for i in view.assistant_texts[bisect_left(view.assistant_texts, step.result_index) :]]
-        nxt = view.text_atoms[after_text[0]] if after_text else frozenset()
+        said = bisect_left(view.assistant_texts, step.result_index)
+        nxt: frozenset[str] = frozenset()
+        if said < len(view.assistant_texts):
+            nxt = view.text_atoms[view.assistant_texts[said]]
         for atom in ids:
             later = view.later(view.in_args.get(atom), step.ordinal)
             if later:
                 args += 1
-                places = view.in_args[atom]
-                first = min(first, places[len(places) - later])
+                first = min(first, view.in_args[atom][-later])
             write += view.later(self.write_atoms.get(atom), step.ordinal) > 0
             text += view.later(view.in_text.get(atom), step.result_index) > 0
             next_text += atom in nxt
             user += view.later(view.in_user.get(atom), step.result_index) > 0
         words = step.new_atoms
         word_text = _share(sum(atom in nxt for atom in words), len(words))
-        asked = asked_best = 0.0
+        weights = []
         for atom in step.atoms:
             places = view.in_user.get(atom)
             if places and places[0] < step.result_index:
-                weight = 1.0 / len(view.in_results[atom])
-                asked += weight
-                asked_best = max(asked_best, weight)
+                weights.append(1.0 / len(view.in_results[atom]))
+        # An exact sum, because the order of a set's members changes from process to process.
+        asked, asked_best = math.fsum(weights), max(weights, default=0.0)
         return _Use(
             args, write, text, next_text, user, len(ids),
             first - step.ordinal if first < math.inf else NAN, word_text, asked, asked_best,
@@ -154,22 +195,38 @@ class Relations:
                 start = place
         return spans
 
+    def _mates(self) -> dict[tuple[str, int], _Mates]:
+        """The steps with the same tool in the same turn, with running bests."""
+        steps = self.view.steps
+        places: dict[tuple[str, int], list[int]] = defaultdict(list)
+        for step in steps:
+            places[step.tool, step.turn].append(step.ordinal)
+        return {
+            key: _Mates(found, [self.score[place] for place in found], [self.use[place].asked for place in found])
+            for key, found in places.items()
+        }
+
+    def _after_results(self) -> list[int]:
+        """For each message: the first index after it that holds no tool result."""
+        messages = self.view.trajectory.messages
+        after = [len(messages)] * len(messages)
+        for index in range(len(messages) - 2, -1, -1):
+            after[index] = after[index + 1] if messages[index + 1].role == "tool" else index + 1
+        return after
+
     def _changed(self, start: int, end: int, target: StepView) -> tuple[float, float]:
         """Writes between two ordinals: how many, and whether one touches the target's objects."""
         low, high = (start, end) if start < end else (end, start)
-        at = bisect_left(self.writes, low + 1)
-        count, touched = 0, 0.0
-        while at < len(self.writes) and self.writes[at] < high:
-            write = self.view.steps[self.writes[at]]
-            count += 1
-            if count <= 30 and (
-                write.arg_ids & target.arg_ids
-                or write.arg_ids & target.ids
-                or write.command.writes & target.command.reads
+        at, end = bisect_left(self.writes, low + 1), bisect_left(self.writes, high)
+        for place in self.writes[at : min(at + MAX_CHANGES, end)]:
+            write = self.view.steps[place]
+            if not (
+                write.arg_ids.isdisjoint(target.arg_ids)
+                and write.arg_ids.isdisjoint(target.ids)
+                and write.command.writes.isdisjoint(target.command.reads)
             ):
-                touched = 1.0
-            at += 1
-        return float(count), touched
+                return float(max(end - at, 0)), 1.0
+        return float(max(end - at, 0)), 0.0
 
     # ---- one row per pair -----------------------------------------------------------------------
 
@@ -196,12 +253,12 @@ class Relations:
                 continue
             others = [steps[place] for place in candidate.members]
             other = others[0]
-            facts = frozenset[int]().union(*(o.facts for o in others)) if len(others) > 1 else other.facts
+            facts = frozenset[str]().union(*(o.facts for o in others)) if len(others) > 1 else other.facts
             atoms = frozenset[str]().union(*(o.atoms for o in others)) if len(others) > 1 else other.atoms
-            seen = atoms | frozenset[str]().union(*(o.arg_atoms for o in others))
+            arg_atoms = frozenset[str]().union(*(o.arg_atoms for o in others)) if len(others) > 1 else other.arg_atoms
             gap = other.ordinal - target.ordinal
             cover = _share(len(target.facts & facts), len(target.facts))
-            atom_cover = _share(len(target.ids & seen), len(target.ids))
+            atom_cover = _share(len((target.ids & atoms) | (target.ids & arg_atoms)), len(target.ids))
             changes, touched = self._changed(other.ordinal, target.ordinal, target)
             low, high = sorted((other.turn, turn))
             same_result = other.result_key == target.result_key
@@ -216,7 +273,7 @@ class Relations:
                 "same_tool_is": other.tool == target.tool,
                 "same_args_is": other.call_key == target.call_key,
                 "args_jaccard_f": _jaccard(other.arg_atoms, target.arg_atoms),
-                "values_jaccard_f": _jaccard(frozenset(other.values), frozenset(target.values)),
+                "values_jaccard_f": _jaccard(self.values[other.ordinal], self.values[target.ordinal]),
                 "shared_arg_ids_n": len(other.arg_ids & target.arg_ids),
                 "same_result_is": same_result,
                 "result_cover_f": cover,
@@ -261,13 +318,18 @@ class Relations:
                     _share(len(target.facts & o.facts), len(target.facts)) for o in others
                 )
                 row[col["joint_ids_gain_f"]] = atom_cover - max(
-                    _share(len(target.ids & (o.atoms | o.arg_atoms)), len(target.ids)) for o in others
+                    _share(len((target.ids & o.atoms) | (target.ids & o.arg_atoms)), len(target.ids)) for o in others
                 )
                 row[col["second_gap"]] = others[1].ordinal - target.ordinal
                 summary["joint_cover"] = _max(summary["joint_cover"], cover)
                 summary["joint_ids_cover"] = _max(summary["joint_ids_cover"], atom_cover)
             elif other.assistant and gap < 0:
-                both = (np.nan_to_num(cover) + np.nan_to_num(atom_cover)) / (2 - math.isnan(cover) - math.isnan(atom_cover)) if not (math.isnan(cover) and math.isnan(atom_cover)) else 0.0
+                both = (
+                    (np.nan_to_num(cover) + np.nan_to_num(atom_cover))
+                    / (2 - math.isnan(cover) - math.isnan(atom_cover))
+                    if not (math.isnan(cover) and math.isnan(atom_cover))
+                    else 0.0
+                )
                 cover_before.append((round(float(both), 3), -other.ordinal))
                 for key, value in (("cover_before", cover), ("ids_cover_before", atom_cover)):
                     summary[key] = _max(summary[key], value)
@@ -370,11 +432,8 @@ class Relations:
         results = self.index.by_result[step.result_key]
         result_at = bisect_left(results, step.ordinal)
         start, end = self.run_of[step.ordinal]
-        turn_mates = [s for s in tools if steps[s].turn == step.turn]
-        scores = [self.score[s] for s in turn_mates]
-        asked = [self.use[s].asked for s in turn_mates]
-        best_mate = turn_mates[int(np.argmax(scores))]
-        all_scores = [self.score[s] for s in tools]
+        mates = self.mates[step.tool, step.turn]
+        mate = bisect_left(mates.places, step.ordinal)
         args = step.arg_atoms
         seen = {"user": 0, "text": 0, "result": 0, "none": 0, "policy": 0}
         for atom in args:
@@ -388,7 +447,8 @@ class Relations:
                 seen["text"] += 1
             else:
                 seen["result"] += 1
-        last_user = max((i for i in view.user_texts if i < step.call_index), default=-1)
+        user_at = bisect_left(view.user_texts, step.call_index)
+        last_user = view.user_texts[user_at - 1] if user_at else -1
         asked_args = len(args & view.text_atoms.get(last_user, frozenset()))
         nxt = steps[step.ordinal + 1] if step.ordinal + 1 < n else None
         prv = steps[step.ordinal - 1] if step.ordinal else None
@@ -401,19 +461,18 @@ class Relations:
         follow_text = sum(view.later(view.in_text.get(a), step.result_index) > 0 for a in step.arg_ids)
         known = sum(view.first_seen.get(a, step.call_index) < step.call_index for a in step.ids)
         first_write = self.writes[0] if self.writes else n
-        group_scores = [self.score[s.ordinal] for s in steps if s.call_index == step.call_index]
-        after_result = step.result_index + 1
         messages = view.trajectory.messages
-        while after_result < len(messages) and messages[after_result].role == "tool":
-            after_result += 1
+        after_result = self.after_results[step.result_index]
         follow = messages[after_result] if after_result < len(messages) else None
         cmd = step.command
         files = cmd.reads | cmd.writes
-        later_edit = any(steps[w].command.writes & files for w in self.writes if w > step.ordinal) if files else False
+        later_edit = any(self.last_edit.get(file, -1) > step.ordinal for file in files)
         later_same_file = sum(bool(s.command.reads & cmd.writes) for s in steps[step.ordinal + 1 : step.ordinal + 60])
         file_mentions = 0.0
         if step.assistant and cmd.kind != "none":
-            file_mentions = float(sum(bool(s.command.reads & files) for s in steps[step.ordinal + 1 : step.ordinal + 60]))
+            file_mentions = float(
+                sum(bool(s.command.reads & files) for s in steps[step.ordinal + 1 : step.ordinal + 60])
+            )
         values: dict[str, float] = {
             "position_f": step.ordinal / max(n - 1, 1),
             "ordinal": step.ordinal,
@@ -421,7 +480,9 @@ class Relations:
             "total_n": n,
             "turn": step.turn,
             "turns_left_n": (view.turn_at[-1] if view.turn_at else 0) - step.turn,
-            "steps_in_turn_before_n": sum(1 for s in steps[max(0, step.ordinal - 40) : step.ordinal] if s.turn == step.turn),
+            "steps_in_turn_before_n": sum(
+                1 for s in steps[max(0, step.ordinal - 40) : step.ordinal] if s.turn == step.turn
+            ),
             "group_n": step.group,
             "place_n": step.place,
             "parallel_against_policy_is": view.one_call_rule and step.group > 1,
@@ -475,18 +536,18 @@ class Relations:
             "args_policy_f": _share(seen["policy"], len(args)),
             "args_last_user_f": _share(asked_args, len(args)),
             "user_gap": step.call_index - last_user,
-            "mates_n": len(turn_mates),
-            "mates_later_n": sum(s > step.ordinal for s in turn_mates),
-            "mates_best_score": max(scores),
-            "mates_best_diff": max(scores) - self.score[step.ordinal],
-            "mates_best_gap": best_mate - step.ordinal,
-            "mates_best_before": max([self.score[s] for s in turn_mates if s < step.ordinal], default=NAN),
-            "mates_best_after": max([self.score[s] for s in turn_mates if s > step.ordinal], default=NAN),
-            "mates_asked_diff": max(asked) - use.asked,
-            "mates_asked_before": max([self.use[s].asked for s in turn_mates if s < step.ordinal], default=NAN),
-            "mates_asked_after": max([self.use[s].asked for s in turn_mates if s > step.ordinal], default=NAN),
-            "tool_best_diff": max(all_scores) - self.score[step.ordinal],
-            "group_best_diff": max(group_scores) - self.score[step.ordinal],
+            "mates_n": len(mates.places),
+            "mates_later_n": len(mates.places) - mate - 1,
+            "mates_best_score": mates.best_score,
+            "mates_best_diff": mates.best_score - self.score[step.ordinal],
+            "mates_best_gap": mates.best - step.ordinal,
+            "mates_best_before": mates.score_before[mate],
+            "mates_best_after": mates.score_after[mate],
+            "mates_asked_diff": mates.best_asked - use.asked,
+            "mates_asked_before": mates.asked_before[mate],
+            "mates_asked_after": mates.asked_after[mate],
+            "tool_best_diff": self.tool_best[step.tool] - self.score[step.ordinal],
+            "group_best_diff": self.group_best[step.call_index] - self.score[step.ordinal],
             "corrected_next_n": len(changed_args),
             "next_same_tool_is": nxt is not None and nxt.tool == step.tool,
             "next_write_is": nxt is not None and nxt.write,

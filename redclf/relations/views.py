@@ -21,7 +21,9 @@ from redclf.trajectory import Trajectory
 #: Characters of a result that are analysed: its head and its tail.
 CLIP_HEAD, CLIP_TAIL = 24_000, 8_000
 
-_ATOM = re.compile(r"[A-Za-z0-9#][\w\-./@#:%$+]*[\w]|[A-Za-z0-9]")
+_ATOM = re.compile(r"[A-Za-z0-9#][\w\-./@#:%$+]*")
+#: What an atom may hold but not end with. Stripped afterwards: the pattern would have to go back for it.
+_ATOM_END = "-./@#:%$+"
 _LINE_NUMBER = re.compile(r"^\s*\d+(?:[\t:|\-]| {2})")
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _SPACE = re.compile(r"\s+")
@@ -63,7 +65,7 @@ class StepView:
     result_key: str
     atoms: frozenset[str]
     ids: frozenset[str]
-    facts: frozenset[int]
+    facts: frozenset[str]
     failure: str | None
     empty: bool
     verb: int
@@ -88,7 +90,7 @@ def atoms_of(text: str) -> frozenset[str]:
     """Return the atoms of a text, lower case, stop words left out."""
     found = set()
     for token in _ATOM.findall(text):
-        token = token.lower().strip("./:-")
+        token = token.rstrip(_ATOM_END).lower().strip("./:-")
         if token and token not in STOPWORDS:
             found.add(token[:-2] if token.endswith(".0") else token)
     return frozenset(found)
@@ -128,25 +130,25 @@ def _parse_json(text: str) -> Any:
         return None
 
 
-def _read_result(text: str) -> tuple[frozenset[str], frozenset[int], int, int]:
+def _read_result(text: str) -> tuple[frozenset[str], frozenset[str], int, int]:
     """Return atoms, facts, structure (0 text, 1 object, 2 list) and number of items."""
     document = _parse_json(text)
     if isinstance(document, dict | list):
         leaves: list[tuple[str, str]] = []
         _leaves(document, "", leaves, [6_000])
         atoms: set[str] = set()
-        facts: set[int] = set()
+        facts: set[str] = set()
         for key, value in leaves:
             if value:
                 atoms |= atoms_of(value[:2_000])
-                facts.add(hash((key, value)))
+                facts.add(f"{key}\x1f{value}")
         if isinstance(document, dict):
             atoms |= {key.lower() for key in document if is_identifier(str(key))}
         structure = 1 if isinstance(document, dict) else 2
         return frozenset(atoms), frozenset(facts), structure, len(document)
     clipped = _clip(text)
     lines = [_SPACE.sub(" ", _LINE_NUMBER.sub("", line)).strip(" -") for line in clipped.split("\n")]
-    facts = {hash(line) for line in lines if len(line) > 1}
+    facts = {f"\x1f{line}" for line in lines if len(line) > 1}
     return atoms_of(clipped), frozenset(facts), 0, len(lines)
 
 
@@ -200,9 +202,12 @@ class TrajectoryView:
     def _view(self, item: Any) -> StepView:
         call = item.call
         arguments = call.arguments
-        canonical = json.dumps(arguments, sort_keys=True, ensure_ascii=False, default=str)
         leaves: list[tuple[str, str]] = []
         _leaves(arguments, "", leaves, [400])
+        try:
+            canonical = json.dumps(arguments, sort_keys=True, ensure_ascii=False, default=str)
+        except (TypeError, ValueError, RecursionError):
+            canonical = json.dumps(leaves, ensure_ascii=False)
         values = tuple(sorted({_SPACE.sub(" ", value).strip().lower() for _, value in leaves}))
         arg_atoms = frozenset[str]().union(*(atoms_of(value[:4_000]) for value in values))
         result = self.trajectory.messages[item.result_index].content
@@ -259,7 +264,7 @@ class TrajectoryView:
         for step in self.steps:
             calls[step.call_index].append(step)
             results[step.result_index] = step
-        known_facts: set[int] = set()
+        known_facts: set[str] = set()
         for index in range(len(self.trajectory.messages)):
             for atom in self.text_atoms.get(index, ()):
                 self.first_seen.setdefault(atom, index)

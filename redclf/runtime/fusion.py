@@ -12,9 +12,7 @@ from redclf.detectors.distribution import log_softmax
 FloatArray = npt.NDArray[np.floating]
 
 
-def fuse(
-    outputs: FloatArray, chosen: Sequence[int], logit: float, cells: FloatArray
-) -> tuple[float, FloatArray]:
+def fuse(outputs: FloatArray, chosen: Sequence[int], logit: float, cells: FloatArray) -> tuple[float, FloatArray]:
     """Return redundancy logit and cell log-probabilities with the text's residual added.
 
     Parameters
@@ -33,9 +31,7 @@ def fuse(
     return logit + float(outputs[:, 0].mean()), log_softmax(fused)
 
 
-def text_alone(
-    outputs: FloatArray, chosen: Sequence[int], candidates: int
-) -> tuple[float, FloatArray]:
+def text_alone(outputs: FloatArray, chosen: Sequence[int], candidates: int) -> tuple[float, FloatArray]:
     """Return the same from the text alone; candidates that were not read get no probability."""
     cells = np.full((4, candidates), -30.0)
     cells[:, list(chosen)] = outputs[:, 6:10].T
