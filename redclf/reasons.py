@@ -408,6 +408,8 @@ def _changed_arguments(target: StepView, other: StepView) -> str:
         names = [name for name in ours if name not in theirs]
         if names and theirs:
             return f"no {_and([_clean(name) for name in names[:_SHOWN]])}"
+        if names:
+            return "no arguments" if other.arguments == "{}" else "other arguments"
     if not names:
         return "other arguments"
     if len(names) == 1:

@@ -29,12 +29,18 @@ _SPACE = re.compile(r"\s+")
 class TokenizerLike(Protocol):
     """What is needed of a tokenizer: text to ids, without special tokens."""
 
-    def __call__(self, text: str) -> list[int]: ...
+    def __call__(self, text: str) -> list[int]:
+        """Return token ids."""
 
 
 def plain(text: str, limit: int = 400) -> str:
     """Return the head of a text without JSON punctuation and runs of white space."""
     return _SPACE.sub(" ", _JSON_NOISE.sub(" ", text[: limit * 2])).strip()[:limit]
+
+
+def _valid(text: str) -> str:
+    """Return a text that is valid Unicode: traces hold halves of surrogate pairs, which tokenizers refuse."""
+    return text.encode("utf-8", "replace").decode("utf-8")
 
 
 def step_call(step: StepView) -> str:
@@ -93,7 +99,7 @@ class Serializer:
     def _piece(self, kind: str, place: int, text: Callable[[], str], budget: int) -> list[int]:
         key = (kind, place)
         if key not in self._pieces:
-            self._pieces[key] = self.tokenize(text())[:budget]
+            self._pieces[key] = self.tokenize(_valid(text()))[:budget]
         return self._pieces[key][:budget]
 
     def _message(self, index: int, budget: int) -> list[int]:
@@ -137,7 +143,7 @@ class Serializer:
         text = markers(step, candidate, self.view.steps)
         key = ("markers:" + text, -1)
         if key not in self._pieces:
-            self._pieces[key] = self.tokenize(text)[:MARKERS]
+            self._pieces[key] = self.tokenize(_valid(text))[:MARKERS]
         first = [self.cls_id, *self._pieces[key], *self.target(step), self.sep_id]
         second = [*self.partner(candidate), self.sep_id]
         return first + second, len(first)

@@ -1,0 +1,1 @@
+"""The training pipeline: data, augmentation, fitting, cross-validation, export."""

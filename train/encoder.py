@@ -8,15 +8,21 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
 from datasets import Dataset
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn import functional
 
 from redclf.model.pair_encoder import PairEncoder
 from train.data import Target
+from train.lora import add_adapters, merge_adapters
+from train.progress import progress_bar
+
+#: What is trained: the layers above the frozen ones, all of them, the head alone, or low-rank adapters in all layers.
+TUNINGS = ("top", "full", "frozen", "lora")
 
 
 @dataclass(frozen=True)
@@ -160,13 +166,12 @@ def predict(
     return out
 
 
-def _forward(module: nn.Module, cache: StateCache | None, batch: Sequence[Target]) -> Tensor:
+def _forward(module: PairEncoder, cache: StateCache | None, batch: Sequence[Target]) -> Tensor:
     ids = [pair for target in batch for pair in target.pairs]
     first = [length for target in batch for length in target.first]
     if cache is not None:
         return module.from_lower(*cache.states(ids, first))
-    inputs, mask, segments = collate(ids, first)
-    return module(inputs, mask, segments)
+    return module.forward(*collate(ids, first))
 
 
 def order_batches(targets: Sequence[Target], size: int, seed: int) -> list[list[int]]:
@@ -206,11 +211,7 @@ def train_encoder(
         return module
     torch.manual_seed(seed)
     accelerator = Accelerator()
-    for parameter in [*module.embeddings.parameters(), *module.lower.parameters()]:
-        parameter.requires_grad_(settings.tuning == "full")
-    if settings.tuning == "frozen":
-        for parameter in module.upper.parameters():
-            parameter.requires_grad_(False)
+    _choose_parameters(module, settings)
     head = list(module.head.parameters())
     body = [p for name, p in module.named_parameters() if p.requires_grad and not name.startswith("head.")]
     groups = [{"params": head, "lr": settings.head_learning_rate}]
@@ -225,15 +226,15 @@ def train_encoder(
         optimiser, lambda s: min((s + 1) / warm, max(0.0, (total - s) / max(1, total - warm)))
     )
     prepared, optimiser, schedule = accelerator.prepare(module, optimiser, schedule)
-    state_file = directory / "checkpoint"
-    begin = 0
-    if (directory / "checkpoint.json").exists():
-        begin = json.loads((directory / "checkpoint.json").read_text())["step"]
-        accelerator.load_state(str(state_file))
+    begin = _load_checkpoint(accelerator, directory)
+    if begin:
         log(f"resumed at step {begin} of {total}")
     started = saved = time.time()
     running: list[float] = []
-    with (directory / "training.jsonl").open("a", encoding="utf-8") as journal:
+    with (
+        (directory / "training.jsonl").open("a", encoding="utf-8") as journal,
+        progress_bar("training", total, begin) as advance,
+    ):
         for step in range(begin, total):
             prepared.train()
             batch = [targets[i] for i in batches[step]]
@@ -247,9 +248,10 @@ def train_encoder(
             schedule.step()
             optimiser.zero_grad()
             running.append(float(loss.detach()))
+            advance()
             if (step + 1) % 25 == 0 or step + 1 == total:
                 rate = (time.time() - started) / (step + 1 - begin)
-                record = {"step": step + 1, "of": total, "loss": round(float(np.mean(running)), 4)}
+                record: dict[str, float] = {"step": step + 1, "of": total, "loss": round(float(np.mean(running)), 4)}
                 running.clear()
                 if held_out and ((step + 1) % 200 == 0 or step + 1 == total):
                     record |= held_out_scores(unwrapped, cache, held_out)
@@ -257,14 +259,52 @@ def train_encoder(
                 journal.flush()
                 log(f"{record} {rate:.2f} s/step, {(total - step - 1) * rate / 60:.1f} min left")
             if time.time() - saved > settings.checkpoint_seconds:
-                accelerator.save_state(str(state_file))
-                (directory / "checkpoint.json").write_text(json.dumps({"step": step + 1}))
+                _save_checkpoint(accelerator, directory, step + 1)
                 saved = time.time()
-    trained = accelerator.unwrap_model(prepared)
+    trained: PairEncoder = accelerator.unwrap_model(prepared)
+    if settings.tuning == "lora":
+        merge_adapters(trained)
     from safetensors.torch import save_file
 
-    save_file({k: v.contiguous() for k, v in trained.state_dict().items()}, str(done))
+    part = done.with_suffix(".part")
+    save_file({k: v.contiguous() for k, v in trained.state_dict().items()}, str(part))
+    part.replace(done)
     return trained
+
+
+def _choose_parameters(module: PairEncoder, settings: TrainingSettings) -> None:
+    """Say which parameters are trained: the upper layers, all, none but the head, or adapters."""
+    if settings.tuning not in TUNINGS:
+        raise ValueError(f"training.tuning: expected one of {', '.join(TUNINGS)}, got {settings.tuning!r}")
+    if settings.tuning == "lora":
+        add_adapters(module, settings.lora_rank)
+        return
+    for parameter in [*module.embeddings.parameters(), *module.lower.parameters()]:
+        parameter.requires_grad_(settings.tuning == "full")
+    if settings.tuning == "frozen":
+        for parameter in module.upper.parameters():
+            parameter.requires_grad_(False)
+
+
+def _save_checkpoint(accelerator: Any, directory: Path, step: int) -> None:
+    """Save beside the last checkpoint and only then point to it: a kill at any moment leaves one that is whole."""
+    pointer = directory / "checkpoint.json"
+    last = json.loads(pointer.read_text()) if pointer.exists() else {}
+    folder = "checkpoint-b" if last.get("folder") == "checkpoint-a" else "checkpoint-a"
+    accelerator.save_state(str(directory / folder))
+    part = pointer.with_suffix(".part")
+    part.write_text(json.dumps({"step": step, "folder": folder}))
+    part.replace(pointer)
+
+
+def _load_checkpoint(accelerator: Any, directory: Path) -> int:
+    """Load the last checkpoint and return its step, 0 without one."""
+    pointer = directory / "checkpoint.json"
+    if not pointer.exists():
+        return 0
+    last = json.loads(pointer.read_text())
+    accelerator.load_state(str(directory / last.get("folder", "checkpoint")))
+    return int(last["step"])
 
 
 def held_out_scores(module: PairEncoder, cache: StateCache | None, targets: Sequence[Target]) -> dict[str, float]:

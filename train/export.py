@@ -9,7 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnx
 import torch
+from onnx import TensorProto, helper, numpy_helper
 from tokenizers import Tokenizer
 
 from redclf import __version__
@@ -55,38 +57,68 @@ def export_encoder(module: PairEncoder, path: Path) -> None:
         )
 
 
-def quantise_encoder(source: Path, target: Path, feeds: Sequence[Mapping[str, np.ndarray]]) -> None:
-    """Quantise to int8, weights per channel, activations with fixed scales taken from `feeds`.
+def quantise_encoder(source: Path, target: Path, least: int = 10_000) -> None:
+    """Store large weights in int8, a scale a column (a row for embeddings); computation stays fp32.
 
-    Fixed scales, because dynamic ones depend on what else is in the batch.
+    Activations are left alone, because scales of theirs that fit one batch would move the scores of
+    another, and fixed ones cost more accuracy than this encoder has to spare.
+
+    Parameters
+    ----------
+    source, target : Path
+        ONNX files.
+    least : int
+        Smaller weights stay as they are.
     """
-    from onnxruntime.quantization import CalibrationDataReader, QuantFormat, QuantType, quantize_static
-    from onnxruntime.quantization.calibrate import CalibrationMethod
-    from onnxruntime.quantization.shape_inference import quant_pre_process
+    model = onnx.load(str(source))
+    graph = model.graph
+    weights = {tensor.name: tensor for tensor in graph.initializer}
+    nodes: list[onnx.NodeProto] = []
+    for node in graph.node:
+        name = node.input[1] if node.op_type == "MatMul" else node.input[0] if node.op_type == "Gather" else ""
+        tensor = weights.get(name)
+        if tensor is None or len(tensor.dims) != 2 or int(np.prod(tensor.dims)) < least:
+            nodes.append(node)
+            continue
+        axis = 1 if node.op_type == "MatMul" else 0
+        _add_int8(graph, name, numpy_helper.to_array(tensor), axis)
+        if node.op_type == "MatMul":
+            if not any(made.output[0] == f"{name}_restored" for made in nodes):
+                nodes.append(
+                    helper.make_node(
+                        "DequantizeLinear", [f"{name}_int8", f"{name}_scale"], [f"{name}_restored"], axis=axis
+                    )
+                )
+            node.input[1] = f"{name}_restored"
+            nodes.append(node)
+            continue
+        rows, scales = f"{node.output[0]}_rows", f"{node.output[0]}_scales"
+        nodes += [
+            helper.make_node("Gather", [f"{name}_int8", node.input[1]], [rows], axis=0),
+            helper.make_node("Cast", [rows], [f"{rows}_float"], to=TensorProto.FLOAT),
+            helper.make_node("Gather", [f"{name}_scale_column", node.input[1]], [scales], axis=0),
+            helper.make_node("Mul", [f"{rows}_float", scales], [node.output[0]]),
+        ]
+    used = {name for node in nodes for name in node.input}
+    kept = [tensor for tensor in graph.initializer if tensor.name in used]
+    del graph.node[:], graph.initializer[:]
+    graph.node.extend(nodes)
+    graph.initializer.extend(kept)
+    onnx.checker.check_model(model)
+    onnx.save(model, str(target))
 
-    class Reader(CalibrationDataReader):  # type: ignore[misc]
-        def __init__(self) -> None:
-            self._feeds = iter(feeds)
 
-        def get_next(self) -> Any:
-            return next(self._feeds, None)
-
-    prepared = target.with_suffix(".prepared.onnx")
-    quant_pre_process(str(source), str(prepared), skip_symbolic_shape=True)
-    quantize_static(
-        str(prepared),
-        str(target),
-        Reader(),
-        quant_format=QuantFormat.QDQ,
-        op_types_to_quantize=["MatMul", "Gather"],
-        per_channel=True,
-        reduce_range=True,
-        activation_type=QuantType.QUInt8,
-        weight_type=QuantType.QInt8,
-        calibrate_method=CalibrationMethod.MinMax,
-        extra_options={"MatMulConstBOnly": True, "WeightSymmetric": True},
-    )
-    prepared.unlink()
+def _add_int8(graph: onnx.GraphProto, name: str, values: np.ndarray, axis: int) -> None:
+    """Add a weight's int8 form and its scales, once."""
+    if any(tensor.name == f"{name}_int8" for tensor in graph.initializer):
+        return
+    scale = np.abs(values).max(axis=1 - axis, keepdims=True) / 127.0
+    scale = np.where(scale == 0, 1.0, scale).astype(np.float32)
+    rounded = np.clip(np.round(values / scale), -127, 127).astype(np.int8)
+    graph.initializer.append(numpy_helper.from_array(rounded, f"{name}_int8"))
+    graph.initializer.append(numpy_helper.from_array(scale.reshape(-1), f"{name}_scale"))
+    if axis == 0:
+        graph.initializer.append(numpy_helper.from_array(scale, f"{name}_scale_column"))
 
 
 def write_config(folder: Path, recipe: Recipe, fit: Fit, items: Sequence[LabelledTrajectory]) -> None:

@@ -15,13 +15,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from redclf.benchmark.data import LabelledTrajectory, load_benchmark, load_splits
 from redclf.errors import RedclfError
 from train.card import write_card
 from train.crossval import clock_log
-from train.encoder import collate
 from train.export import (
     export_encoder,
     export_trees,
@@ -29,7 +26,7 @@ from train.export import (
     save_tokenizer,
     write_config,
 )
-from train.fitting import Workshop, fit_encoder, floor_logit
+from train.fitting import Workshop, fit_encoder
 from train.provenance import header
 from train.recipe import load_recipe
 from train.stacking import Stack
@@ -85,7 +82,7 @@ def train(options: argparse.Namespace) -> int:
     save_tokenizer(workshop.tokenizer, folder)
     fit.module.save_pretrained(work / "encoder")
     export_encoder(fit.module, work / "encoder.fp32.onnx")
-    quantise_encoder(work / "encoder.fp32.onnx", folder / "encoder.onnx", _feeds(workshop, scores))
+    quantise_encoder(work / "encoder.fp32.onnx", folder / "encoder.onnx")
     write_config(folder, recipe, fit, items)
     measured: Mapping[str, Any] = {}
     if options.metrics:
@@ -93,21 +90,6 @@ def train(options: argparse.Namespace) -> int:
     write_card(folder, recipe, header(items, recipe.seed, "train.finetune"), measured)
     clock_log(f"wrote {folder}")
     return 0
-
-
-def _feeds(workshop: Workshop, scores: Mapping[str, Any], batches: int = 24) -> list[dict[str, np.ndarray]]:
-    """Return batches of training pairs for the activation scales, drawn evenly over the trajectories."""
-    floor = floor_logit(workshop.recipe)
-    share = list(workshop.items)[:: max(1, len(workshop.items) // 120)]
-    targets = workshop.targets(share, scores, lambda t, k, logit: logit > floor)
-    pairs = [(ids, first) for t in targets for ids, first in zip(t.pairs, t.first, strict=True)]
-    pairs = pairs[:: max(1, len(pairs) // (batches * 8))]
-    feeds = []
-    for start in range(0, len(pairs), 8):
-        chunk = pairs[start : start + 8]
-        inputs, mask, segments = collate([ids for ids, _ in chunk], [first for _, first in chunk])
-        feeds.append({"input_ids": inputs.numpy(), "attention_mask": mask.numpy(), "token_type_ids": segments.numpy()})
-    return feeds
 
 
 if __name__ == "__main__":

@@ -26,7 +26,8 @@ def float32_below(threshold: float) -> float:
 
     Features are float32, so `x <= threshold` holds for the same `x` as with the original.
     """
-    value = np.float32(threshold)
+    with np.errstate(over="ignore"):
+        value = np.float32(threshold)
     if float(value) > threshold:
         value = np.nextafter(value, np.float32(-np.inf))
     return float(value)

@@ -129,7 +129,16 @@ def base_folder(name: str) -> Path:
 
 
 def load_base(name: str, config: PairEncoderConfig) -> PairEncoder:
-    """Return a module around a pretrained encoder, or a tiny random one for `random-tiny`."""
+    """Return a module around a pretrained encoder, or a tiny random one for `random-tiny`.
+
+    What is random (the head, and all of `random-tiny`) is the same in every call.
+    """
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        return _load_base(name, config)
+
+
+def _load_base(name: str, config: PairEncoderConfig) -> PairEncoder:
     if name == "random-tiny":
         tiny = AutoConfig.for_model(
             "bert", vocab_size=30522, hidden_size=32, num_hidden_layers=max(config.layers, 1),

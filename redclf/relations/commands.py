@@ -22,9 +22,12 @@ COMMAND_KINDS: tuple[str, ...] = (
 )
 
 _SHELL_TOOLS = re.compile(r"(^|[_.\-])(bash|shell|sh|terminal|exec|execute|run_command|cmd)([_.\-]|$)", re.I)
-_HEREDOC = re.compile(r"<<-?\s*(['\"]?)(\w+)\1(.*?)^\s*\2\s*$", re.S | re.M)
+_HEREDOC = re.compile(r"<<-?\s*(['\"]?)(\w+)(?!\w)\1(.*?)^[^\S\n]*\2[^\S\n]*$", re.S | re.M)
 _REDIRECT = re.compile(r"(?<![<0-9&])>{1,2}\s*([\w./~+\-]+)")
 _PATH = re.compile(r"(?<![\w$])(?:[\w.~+\-]*/)*[\w+\-]+\.[A-Za-z]\w{0,5}\b|(?:[\w.~+\-]+/)+[\w.+\-]*")
+_PATH_RUN = re.compile(r"\$?[\w.~+\-/]+")
+#: Longer runs of a path's characters are data (rules of dashes, base64), and slow to search.
+_LONGEST_PATH = 1_000
 _RANGE = re.compile(r"(\d+),\s*\+?(\d+)p")
 _WORD = re.compile(r"[^\s|&;()]+")
 
@@ -86,6 +89,12 @@ def _base(path: str) -> str:
     return path.rstrip("/").rsplit("/", 1)[-1].lower()
 
 
+def _paths(text: str) -> list[str]:
+    """Return what looks like a file's path."""
+    runs = (run for run in _PATH_RUN.findall(text) if len(run) <= _LONGEST_PATH and ("." in run or "/" in run))
+    return [path for run in runs for path in _PATH.findall(run)]
+
+
 @lru_cache(maxsize=4096)
 def parse_command(text: str) -> Command:
     """Read a shell command.
@@ -99,8 +108,10 @@ def parse_command(text: str) -> Command:
     scripts: list[str] = []
 
     def keep(match: re.Match[str]) -> str:
-        scripts.append(match.group(3))
-        head = match.group(3).split("\n", 1)[0]
+        script = match.group(3)
+        end = len(script.rstrip())
+        scripts.append(script[: script.find("\n", end) + 1])
+        head = script.split("\n", 1)[0]
         return f" {head} "
 
     outline = _HEREDOC.sub(keep, text)
@@ -138,13 +149,13 @@ def parse_command(text: str) -> Command:
     script = "\n".join(scripts)
     if re.search(r"\.write\(|write_text\(|open\([^)]*['\"][wa]\+?['\"]", script) and "run" in kinds:
         kinds.add("edit")
-        writes.update(_base(name) for name in _PATH.findall(script))
+        writes.update(_base(name) for name in _paths(script))
     if _TEST.search(outline):
         kinds.add("test")
     if _INSTALL.search(outline):
         kinds.add("install")
     kind = next((kind for kind in COMMAND_KINDS[1:] if kind in kinds), "other")
-    reads = {_base(name) for name in _PATH.findall(outline)}
+    reads = {_base(name) for name in _paths(outline)}
     reads.discard("null")
     reads.discard("")
     found = _RANGE.search(outline)

@@ -35,6 +35,11 @@ def _max(a: float, b: float) -> float:
     return b if math.isnan(a) else a if math.isnan(b) else max(a, b)
 
 
+def _known(value: float) -> float:
+    """Return a value, 0 where it is missing."""
+    return 0.0 if math.isnan(value) else float(value)
+
+
 def _jaccard(a: frozenset, b: frozenset) -> float:
     both = len(a & b)
     union = len(a) + len(b) - both
@@ -196,7 +201,7 @@ class Relations:
         return spans
 
     def _mates(self) -> dict[tuple[str, int], _Mates]:
-        """The steps with the same tool in the same turn, with running bests."""
+        """Group the steps by tool and turn, with running bests."""
         steps = self.view.steps
         places: dict[tuple[str, int], list[int]] = defaultdict(list)
         for step in steps:
@@ -207,7 +212,7 @@ class Relations:
         }
 
     def _after_results(self) -> list[int]:
-        """For each message: the first index after it that holds no tool result."""
+        """Return, for each message, the first index after it that holds no tool result."""
         messages = self.view.trajectory.messages
         after = [len(messages)] * len(messages)
         for index in range(len(messages) - 2, -1, -1):
@@ -215,7 +220,7 @@ class Relations:
         return after
 
     def _changed(self, start: int, end: int, target: StepView) -> tuple[float, float]:
-        """Writes between two ordinals: how many, and whether one touches the target's objects."""
+        """Count the writes between two ordinals, and say whether one touches the target's objects."""
         low, high = (start, end) if start < end else (end, start)
         at, end = bisect_left(self.writes, low + 1), bisect_left(self.writes, high)
         for place in self.writes[at : min(at + MAX_CHANGES, end)]:
@@ -311,8 +316,7 @@ class Relations:
                 "both_write_same_is": bool(target.command.writes & other.command.writes),
                 "range_cover_f": _range_cover(target, other),
             }
-            for name, value in values.items():
-                row[col[name]] = value
+            row[_STEP_PLACES] = [values[name] for name in _STEP_COLUMNS]
             if len(others) > 1:
                 row[col["joint_gain_f"]] = cover - max(
                     _share(len(target.facts & o.facts), len(target.facts)) for o in others
@@ -325,12 +329,11 @@ class Relations:
                 summary["joint_ids_cover"] = _max(summary["joint_ids_cover"], atom_cover)
             elif other.assistant and gap < 0:
                 both = (
-                    (np.nan_to_num(cover) + np.nan_to_num(atom_cover))
-                    / (2 - math.isnan(cover) - math.isnan(atom_cover))
+                    (_known(cover) + _known(atom_cover)) / (2 - math.isnan(cover) - math.isnan(atom_cover))
                     if not (math.isnan(cover) and math.isnan(atom_cover))
                     else 0.0
                 )
-                cover_before.append((round(float(both), 3), -other.ordinal))
+                cover_before.append((round(both, 3), -other.ordinal))
                 for key, value in (("cover_before", cover), ("ids_cover_before", atom_cover)):
                     summary[key] = _max(summary[key], value)
                 if other.tool == target.tool:
@@ -376,7 +379,7 @@ class Relations:
             ("ids_cover_rank", "ids_cover_f"),
             ("args_rank", "args_jaccard_f"),
         ):
-            ranked = sorted(before, key=lambda item: (-np.nan_to_num(rows[item[0], col[source]]), item[1].ordinal))
+            ranked = sorted(before, key=lambda item: (-_known(rows[item[0], col[source]]), item[1].ordinal))
             mark(name, [i for i, _ in ranked])
         ranked = sorted(after, key=lambda item: (-self.score[item[1].ordinal], item[1].ordinal))
         mark("score_rank_after", [i for i, _ in ranked])
@@ -638,6 +641,9 @@ PAIR_NAMES: tuple[str, ...] = tuple(
     arg_ids_first_is args_first_is policy_args_f""".split()
 )
 _PAIR_COLUMN = {name: place for place, name in enumerate(PAIR_NAMES)}
+#: Columns that hold for every step or joint candidate.
+_STEP_COLUMNS = PAIR_NAMES[PAIR_NAMES.index("gap") : PAIR_NAMES.index("range_cover_f") + 1]
+_STEP_PLACES = np.asarray([_PAIR_COLUMN[name] for name in _STEP_COLUMNS])
 
 
 def relate(view: TrajectoryView) -> Relations:

@@ -54,7 +54,7 @@ class RelationScorer:
         logits = self._run("redundant", targets)[:, 0]
         category = self._run("category", targets)
         sizes = [len(pairs) for pairs in relations.pair_features]
-        pairs = np.concatenate([pairs for pairs in relations.pair_features])
+        pairs = np.concatenate(relations.pair_features)
         base = np.concatenate([pairs, np.repeat(targets, sizes, axis=0)], axis=1)
         given = self._run("given", base)
         evidence = self._evidence(base)
