@@ -78,6 +78,8 @@ def listwise_objective(groups: Sequence[int]) -> Callable[..., tuple[np.ndarray,
 
     def objective(scores: np.ndarray, data: lgb.Dataset) -> tuple[np.ndarray, np.ndarray]:
         labels, weights = data.get_label(), data.get_weight()
+        if weights is None:  # LightGBM drops weights that are all 1
+            weights = np.ones_like(scores)
         exp = np.exp(scores - np.maximum.reduceat(scores, starts)[owner])
         share = exp / np.add.reduceat(exp, starts)[owner]
         return (share - labels) * weights, np.maximum(share * (1 - share), 1e-3) * 2 * weights

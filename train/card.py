@@ -58,11 +58,11 @@ def write_card(folder: Path, recipe: Recipe, about: Mapping[str, Any], measured:
         "",
         "- **Input**: messages and policy of a trajectory. **Output**: per step the probability that it is redundant,",
         "  its category and its evidence.",
-        f"- **Trained on**: {about['data']['trajectories']} trajectories (digest `{about['data']['digest']}`), listed by",
-        "  hash in `trained_on.json`; evaluation on them is refused unless asked for.",
+        f"- **Trained on**: {about['data']['trajectories']} trajectories (digest `{about['data']['digest']}`), listed",
+        "  by hash in `trained_on.json`; evaluation on them is refused unless asked for.",
         f"- **Made by**: `{about['command']}`, seed {about['seed']}, commit `{about['commit']}`.",
-        "- **Limits**: labels come from customer-service agents and one coding agent; redundancy is defined on runs that",
-        "  succeeded. A prediction is advice, not proof.",
+        "- **Limits**: labels come from customer-service agents and one coding agent; redundancy is defined on runs",
+        "  that succeeded. A prediction is advice, not proof.",
         "",
     ]
     rows = [row for part in ("benchmark", "coding") for row in score_rows(measured, part)]

@@ -31,11 +31,11 @@ from redclf.benchmark.tables import (
     triple_table,
 )
 from redclf.detectors.distribution import TargetScores
-from redclf.runtime.fusion import fuse, text_alone
+from redclf.runtime.fusion import text_alone
 from train.encoder import predict
 from train.fitting import Fit, Workshop, fit_encoder, floor_logit
 from train.provenance import header
-from train.recipe import Recipe, load_recipe
+from train.recipe import Recipe, claim, load_recipe
 from train.scored import ScoredDetector
 from train.stacking import Scores, Stack, load_scores, save_scores
 
@@ -74,17 +74,17 @@ def score_fold(
         for row in ROWS:
             found[row][key] = []
         for place, (logit, cells) in enumerate(scores.get(key, ())):
-            plain = fit.calibration["relations"].logit(logit)
+            plain = fit.relations.logit(logit)
             target, rows = read.get((key, place), (None, None))
             found["relations"][key].append((plain, cells))
             if target is None or rows is None:
                 found["both"][key].append((plain, cells))
                 found["text"][key].append((plain, np.full_like(cells, -np.log(cells.size))))
                 continue
-            fused, joint = fuse(rows, target.chosen, logit, cells)
-            found["both"][key].append((fit.calibration["both"].logit(fused), joint))
+            joint = fit.fusion.join(rows, target.chosen, cells)
+            found["both"][key].append((fit.fusion.log_odds(rows, logit), joint))
             alone, own = text_alone(rows, target.chosen, cells.shape[1])
-            found["text"][key].append((fit.calibration["text"].logit(alone), own))
+            found["text"][key].append((fit.text.logit(alone), own))
     return found
 
 
@@ -114,16 +114,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--data", required=True, action="append", help="benchmark root with splits.json; repeatable")
     parser.add_argument("--output", default="results")
     parser.add_argument("--runs", default="runs", help="where checkpoints are kept")
+    parser.add_argument("--folds", type=int, nargs="+", help="work on these folds only, and report nothing")
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="override a config value")
     options = parser.parse_args(arguments)
     recipe = load_recipe(options.config, options.set)
     items, folds = load_items(options.data)
     directory = Path(options.runs) / recipe.name
+    claim(directory, recipe)
     about = header(items, recipe.seed, "train.crossval", recipe=recipe.to_dict())
     workshop = Workshop.open(recipe, items, clock_log)
     stack = Stack(
         workshop.originals, workshop.extra, folds, recipe.boosting, directory / "relations", recipe.seed, clock_log
     )
+    if options.folds:
+        for fold in options.folds:
+            run_fold(workshop, stack, folds, fold, directory)
+        return 0
     kept: dict[str, dict[str, list[Scores]]] = {row: {} for row in ROWS}
     thresholds: dict[str, dict[str, float]] = {row: {} for row in ROWS}
     for fold in sorted(set(folds.values())):
@@ -166,7 +172,8 @@ def report(
                 thresholds[row],
             )
             path = output / "oof" / f"{recipe.name}-{row}-{part}.jsonl"
-            write_results(path, {**about, "row": row, "part": part}, (result_record(detector, i) for i in members))
+            records = (without_reasons(result_record(detector, item)) for item in members)
+            write_results(path, {**about, "row": row, "part": part}, records)
             evaluations[row] = replace(evaluate(ResultFileDetector(path), members), detector=row)
             log(f"{part} {row}: {summary(evaluations[row])}")
         text.append(f"\n## {part}\n")
@@ -182,6 +189,14 @@ def report(
     (output / f"crossval-{recipe.name}.json").write_text(
         json.dumps({"about": about, **numbers}, indent=1) + "\n", encoding="utf-8"
     )
+
+
+def without_reasons(record: dict[str, Any]) -> dict[str, Any]:
+    """Return a result record without the sentences, which quote the trajectories."""
+    for key in ("predictions", "best"):
+        for prediction in record.get(key) or ():
+            prediction.pop("reason", None)
+    return record
 
 
 def summary(evaluation: Evaluation) -> str:

@@ -17,12 +17,22 @@ from torch import Tensor
 from torch.nn import functional
 
 from redclf.model.pair_encoder import PairEncoder
+from redclf.runtime.fusion import Fusion
 from train.data import Target
 from train.lora import add_adapters, merge_adapters
 from train.progress import progress_bar
 
 #: What is trained: the layers above the frozen ones, all of them, the head alone, or low-rank adapters in all layers.
 TUNINGS = ("top", "full", "frozen", "lora")
+
+
+#: Weights of a run that is complete.
+TRAINED = "encoder.safetensors"
+
+
+def is_trained(directory: Path) -> bool:
+    """Whether a run in this folder is complete."""
+    return (directory / TRAINED).exists()
 
 
 @dataclass(frozen=True)
@@ -119,13 +129,6 @@ class StateCache:
         return out, mask
 
 
-def fuse(outputs: np.ndarray, chosen: Sequence[int], logit: float, cells: np.ndarray) -> tuple[float, np.ndarray]:
-    """Add the encoder's residual to the relation scores of one target (see `redclf.runtime.fusion`)."""
-    from redclf.runtime.fusion import fuse as fuse_scores
-
-    return fuse_scores(outputs, chosen, logit, cells)
-
-
 def _losses(outputs: Tensor, batch: Sequence[Target], text_loss: float) -> Tensor:
     total = outputs.new_zeros(())
     start = 0
@@ -203,8 +206,8 @@ def train_encoder(
     from accelerate import Accelerator
 
     directory.mkdir(parents=True, exist_ok=True)
-    done = directory / "encoder.safetensors"
-    if done.exists():
+    done = directory / TRAINED
+    if is_trained(directory):
         from safetensors.torch import load_file
 
         module.load_state_dict(load_file(str(done)))
@@ -313,7 +316,8 @@ def held_out_scores(module: PairEncoder, cache: StateCache | None, targets: Sequ
     sums = {"redundant": 0.0, "redundant_relations": 0.0, "cell": 0.0, "cell_relations": 0.0}
     gold = 0
     for rows, target in zip(outputs, targets, strict=True):
-        logit, cells = fuse(rows, target.chosen, target.logit, target.cells)
+        plain = Fusion()
+        logit, cells = plain.log_odds(rows, target.logit), plain.join(rows, target.chosen, target.cells)
         sign = 1 if target.redundant else -1
         sums["redundant"] += float(np.logaddexp(0, -sign * logit))
         sums["redundant_relations"] += float(np.logaddexp(0, -sign * target.logit))

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import json
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import onnx
@@ -130,10 +129,7 @@ def write_config(folder: Path, recipe: Recipe, fit: Fit, items: Sequence[Labelle
         "base": recipe.base,
         "partners": recipe.partners,
         "floor": recipe.floor,
-        "calibration": {
-            row: {"scale": value.scale, "shift": value.shift, "threshold": value.threshold}
-            for row, value in fit.calibration.items()
-        },
+        "calibration": fit.to_dict(),
         "features": feature_names(),
         "recipe": recipe.to_dict(),
     }

@@ -28,7 +28,7 @@ from train.export import (
 )
 from train.fitting import Workshop, fit_encoder
 from train.provenance import header
-from train.recipe import load_recipe
+from train.recipe import claim, load_recipe
 from train.stacking import Stack
 
 FOLDS = 5
@@ -71,6 +71,7 @@ def train(options: argparse.Namespace) -> int:
     items, folds = load_training_data(options.data)
     folder = Path(options.output)
     work = folder / "work"
+    claim(work, recipe)
     workshop = Workshop.open(recipe, items, clock_log)
     stack = Stack(
         workshop.originals, workshop.extra, folds, recipe.boosting, work / "relations", recipe.seed, clock_log

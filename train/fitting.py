@@ -8,20 +8,23 @@ import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from tokenizers import Tokenizer
 
 from redclf.benchmark.data import LabelledTrajectory
 from redclf.model.pair_encoder import PairEncoder, base_folder, load_base
-from redclf.runtime.fusion import fuse, text_alone
+from redclf.runtime.fusion import Fusion, text_alone
 from train.data import Target, build_targets, copies_of, keep_share
-from train.encoder import StateCache, predict, train_encoder
+from train.encoder import StateCache, is_trained, predict, train_encoder
 from train.recipe import Recipe
 from train.stacking import Scores
 from train.tables import Table, build_tables
 
 TOKENIZER = "tokenizer.json"
+#: Held-out targets below which nothing is fitted on them.
+FEWEST = 30
 
 
 def load_tokenizer(base: str) -> Tokenizer:
@@ -85,11 +88,10 @@ class Workshop:
 
 @dataclass(frozen=True)
 class Calibration:
-    """What turns fused scores into probabilities, and the threshold of `detect`."""
+    """What turns scores into probabilities of redundancy, and the threshold of `detect`."""
 
     scale: float = 1.0
     shift: float = 0.0
-    temperature: float = 1.0
     threshold: float = 0.5
 
     def logit(self, logit: float) -> float:
@@ -99,10 +101,20 @@ class Calibration:
 
 @dataclass
 class Fit:
-    """A trained encoder with its three calibrations."""
+    """A trained encoder, the calibrations of relations and text alone, and how they join."""
 
     module: PairEncoder
-    calibration: dict[str, Calibration]
+    relations: Calibration
+    text: Calibration
+    fusion: Fusion
+
+    def to_dict(self) -> dict[str, dict[str, Any]]:
+        """Return all of it but the encoder as plain data; both go by the threshold of relations.
+
+        The text moves few targets, so the threshold is chosen on the many that relations score.
+        """
+        both = vars(self.fusion) | {"threshold": self.relations.threshold}
+        return {"relations": vars(self.relations), "text": vars(self.text), "both": both}
 
 
 def floor_logit(recipe: Recipe) -> float:
@@ -148,26 +160,19 @@ def fit_encoder(
     readable = workshop.targets(held, scores, lambda t, k, logit: t.redundant[k] >= 0 and logit > floor)
     log(f"{len(targets)} targets to train on, {len(readable)} held out for calibration")
     if workshop.cache is not None:
-        workshop.cache.add([*targets, *readable])
+        workshop.cache.add(readable if is_trained(directory) else [*targets, *readable])
     module = load_base(recipe.base, recipe.encoder)
     module = train_encoder(module, targets, recipe.training, directory, workshop.cache, readable, recipe.seed, log)
     outputs = predict(module, workshop.cache, readable)
-    fused, alone, plain = [], [], []
-    for rows, target in zip(outputs, readable, strict=True):
-        fused.append((*fuse(rows, target.chosen, target.logit, target.cells), target))
-        alone.append((*text_alone(rows, target.chosen, target.cells.shape[1]), target))
-        plain.append((target.logit, target.cells, target))
-    calibration = {
-        "relations": relations_calibration(workshop, train_items, scores),
-        "text": calibrate(alone, recipe),
-    }
-    # The text's residual moves few targets, so the threshold is chosen on the many that relations score.
-    both = calibrate(fused, recipe)
-    calibration["both"] = Calibration(both.scale, both.shift, both.temperature, calibration["relations"].threshold)
-    (directory / "calibration.json").write_text(
-        json.dumps({name: vars(value) for name, value in calibration.items()}, indent=1), encoding="utf-8"
+    alone = [(text_alone(rows, t.chosen, t.cells.shape[1])[0], t) for rows, t in zip(outputs, readable, strict=True)]
+    fit = Fit(
+        module,
+        relations_calibration(workshop, train_items, scores),
+        calibrate(alone),
+        fit_fusion(outputs, readable),
     )
-    return Fit(module, calibration)
+    (directory / "calibration.json").write_text(json.dumps(fit.to_dict(), indent=1), encoding="utf-8")
+    return fit
 
 
 def relations_calibration(
@@ -189,18 +194,62 @@ def relations_calibration(
     logits, labels, weights = (np.asarray(column) for column in zip(*rows, strict=True))
     scale, shift = platt(logits, labels, weights)
     threshold = choose_threshold(trajectories, scale, shift, workshop.recipe.recall)
-    return Calibration(scale, shift, 1.0, threshold)
+    return Calibration(scale, shift, threshold)
 
 
-def calibrate(scored: Sequence[tuple[float, np.ndarray, Target]], recipe: Recipe) -> Calibration:
+def calibrate(scored: Sequence[tuple[float, Target]]) -> Calibration:
     """Fit scale and shift of redundancy on held-out targets."""
-    if len(scored) < 30:
+    if len(scored) < FEWEST:
         return Calibration()
-    logits = np.asarray([logit for logit, _, _ in scored])
-    labels = np.asarray([target.redundant for *_, target in scored])
-    weights = np.asarray([target.weight for *_, target in scored])
-    scale, shift = platt(logits, labels, weights)
-    return Calibration(scale, shift)
+    logits = np.asarray([logit for logit, _ in scored])
+    labels = np.asarray([target.redundant for _, target in scored])
+    weights = np.asarray([target.weight for _, target in scored])
+    return Calibration(*platt(logits, labels, weights))
+
+
+def fit_fusion(outputs: Sequence[np.ndarray], targets: Sequence[Target]) -> Fusion:
+    """Fit the weights of relations and text on held-out targets, held to the plain sum of the two.
+
+    Parameters
+    ----------
+    outputs : sequence of ndarray
+        The encoder's outputs of each target.
+    targets : sequence of Target
+        Of tasks that the encoder was not trained on.
+    """
+    if len(targets) < FEWEST:
+        return Fusion()
+    signs = np.asarray([1.0 if t.redundant else -1.0 for t in targets])
+    weights = np.asarray([t.weight for t in targets])
+    columns = np.asarray(
+        [(t.logit, rows[:, 0].mean(), rows[:, 5].mean(), 1.0) for t, rows in zip(targets, outputs, strict=True)]
+    )
+
+    def redundancy_loss(x: np.ndarray) -> float:
+        return float((weights * np.logaddexp(0, -signs * (columns @ x))).sum())
+
+    gold = [(t, rows) for t, rows in zip(targets, outputs, strict=True) if t.redundant and t.gold is not None]
+
+    def cell_loss(x: np.ndarray) -> float:
+        fusion = Fusion(cells=(x[0], x[1], x[2]))
+        return -float(sum(t.weight * fusion.join(rows, t.chosen, t.cells)[t.category, t.gold] for t, rows in gold))
+
+    redundant = _held_minimum(redundancy_loss, Fusion().redundant)
+    cells = _held_minimum(cell_loss, Fusion().cells)
+    return Fusion((redundant[0], redundant[1], redundant[2], redundant[3]), (cells[0], cells[1], cells[2]))
+
+
+def _held_minimum(loss: Callable[[np.ndarray], float], start: Sequence[float], strength: float = 1.0) -> list[float]:
+    """Minimise a loss with a light pull towards where it starts."""
+    from scipy.optimize import minimize
+
+    origin = np.asarray(start)
+
+    def total(x: np.ndarray) -> float:
+        return loss(x) + strength * float(((x - origin) ** 2).sum())
+
+    found = minimize(total, origin, method="Nelder-Mead", options={"maxiter": 400, "xatol": 1e-3, "fatol": 1e-3})
+    return [float(value) for value in found.x]
 
 
 def platt(logits: np.ndarray, labels: np.ndarray, weights: np.ndarray) -> tuple[float, float]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import MISSING, asdict, dataclass, field, fields, is_dataclass
 from pathlib import Path
@@ -114,3 +115,19 @@ def load_recipe(path: str | Path, overrides: Sequence[str] = ()) -> Recipe:
             place = place.setdefault(part, {})
         place[last] = yaml.safe_load(text)
     return _build(Recipe, values, f"{path}: ")
+
+
+def claim(directory: Path, recipe: Recipe) -> None:
+    """Note in a run's folder which recipe it is for.
+
+    Raises
+    ------
+    ValueError
+        If it holds the work of another recipe, which would be reused as this one's.
+    """
+    directory.mkdir(parents=True, exist_ok=True)
+    note = directory / "recipe.json"
+    text = json.dumps(recipe.to_dict(), indent=1, sort_keys=True) + "\n"
+    if note.exists() and note.read_text(encoding="utf-8") != text:
+        raise ValueError(f"{directory}: expected the work of this recipe, found another one's; choose another folder")
+    note.write_text(text, encoding="utf-8")

@@ -10,7 +10,6 @@ from redclf.detectors.model_folder import ModelFolder
 from redclf.errors import ModelError
 from redclf.relations.features import Relations
 from redclf.runtime.encoder import OnnxEncoder
-from redclf.runtime.fusion import fuse
 from redclf.runtime.relation_scorer import RelationScorer
 from redclf.runtime.shortlist import shortlist
 from redclf.serialize import Serializer
@@ -40,9 +39,8 @@ class CrossEncoderDetector(DistributionDetector):
         self.folder = ModelFolder.open(model)
         path, config = self.folder.path, self.folder.config
         self._scorer = RelationScorer(path / "relations", threads)
-        self._plain = self.folder.calibration("relations")
-        self._fused = self.folder.calibration("both")
-        self.threshold = self._fused.threshold
+        self._plain = self.folder.calibration()
+        self._fusion, self.threshold = self.folder.fusion()
         try:
             self._partners = int(config["partners"])
             floor = float(config["floor"])
@@ -76,9 +74,10 @@ class CrossEncoderDetector(DistributionDetector):
                 found.append(TargetScores(self._plain.scale * logit + self._plain.shift, cells))
                 continue
             count = len(read[place])
-            fused, joint = fuse(outputs[start : start + count], read[place], logit, cells)
+            rows = outputs[start : start + count]
             start += count
-            found.append(TargetScores(self._fused.scale * fused + self._fused.shift, joint))
+            joint = self._fusion.join(rows, read[place], cells)
+            found.append(TargetScores(self._fusion.log_odds(rows, logit), joint))
         return found
 
     def trained_on(self) -> frozenset[str]:

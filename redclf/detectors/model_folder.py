@@ -10,6 +10,7 @@ from typing import Any
 from redclf.errors import ModelError
 from redclf.models import find_model
 from redclf.relations.features import PAIR_NAMES, TARGET_NAMES
+from redclf.runtime.fusion import Fusion
 
 FORMAT = 1
 
@@ -52,15 +53,24 @@ class ModelFolder:
             raise ModelError(f"{path}: was trained on other relations than this version computes; train it again")
         return cls(path, config)
 
-    def calibration(self, row: str) -> Calibration:
-        """Return the calibration of `relations` or `both`."""
+    def calibration(self) -> Calibration:
+        """Return the calibration of relations alone."""
         try:
-            found = self.config["calibration"][row]
+            found = self.config["calibration"]["relations"]
             return Calibration(float(found["scale"]), float(found["shift"]), float(found["threshold"]))
         except (KeyError, TypeError, ValueError):
-            raise ModelError(
-                f"{self.path}/config.json: expected calibration.{row} with scale, shift, threshold"
-            ) from None
+            raise self._wrong("calibration.relations with scale, shift and threshold") from None
+
+    def fusion(self) -> tuple[Fusion, float]:
+        """Return how relations and text join, and the threshold of `detect`."""
+        try:
+            found = self.config["calibration"]["both"]
+            return Fusion.from_dict(found), float(found["threshold"])
+        except (KeyError, TypeError, ValueError):
+            raise self._wrong("calibration.both with redundant, cells and threshold") from None
+
+    def _wrong(self, expected: str) -> ModelError:
+        return ModelError(f"{self.path}/config.json: expected {expected}")
 
     def trained_on(self) -> frozenset[str]:
         """Return the hashes of the training trajectories."""

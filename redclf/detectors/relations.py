@@ -27,7 +27,7 @@ class RelationsDetector(DistributionDetector):
         super().__init__()
         self.folder = ModelFolder.open(model)
         self._scorer = RelationScorer(self.folder.path / "relations", threads)
-        self._calibration = self.folder.calibration("relations")
+        self._calibration = self.folder.calibration()
         self.threshold = self._calibration.threshold
 
     def score(self, relations: Relations) -> list[TargetScores]:

@@ -1,0 +1,81 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from traces import chain, step, trace, user
+
+from redclf.errors import ModelError
+from redclf.relations.features import PAIR_NAMES, TARGET_NAMES, Relations
+from redclf.relations.views import TrajectoryView
+from redclf.runtime.relation_scorer import RelationScorer, feature_names
+
+
+def relate(trajectory, **more):
+    return Relations(TrajectoryView(trajectory), **more)
+
+
+@pytest.fixture(scope="module")
+def scorer(tiny_model):
+    return RelationScorer(tiny_model / "relations")
+
+
+def test_one_distribution_a_target(scorer, tiny_items):
+    relations = relate(tiny_items[0].trajectory)
+    found = scorer.score(relations)
+    assert len(found) == len(relations.targets)
+    for (logit, cells), candidates in zip(found, relations.candidates, strict=True):
+        assert np.isfinite(logit) and cells.shape == (4, len(candidates))
+        assert np.exp(cells).sum() == pytest.approx(1.0, abs=1e-5)
+
+
+def test_nothing_to_score(scorer):
+    assert scorer.score(relate(trace(user("hello")))) == []
+
+
+def test_a_target_alone_scores_as_among_others(scorer):
+    """Up to rounding: the order of a sum over trees depends on how many rows come at once."""
+    trajectory = chain(120)
+    together = scorer.score(relate(trajectory))
+    for place in (0, 17, 119):
+        ((logit, cells),) = scorer.score(relate(trajectory, only=place))
+        assert logit == pytest.approx(together[place][0], abs=1e-5)
+        np.testing.assert_allclose(cells, together[place][1], atol=1e-4)
+
+
+def test_same_again_and_among_others(scorer, tiny_items):
+    first = scorer.score(relate(tiny_items[0].trajectory))
+    scorer.score(relate(tiny_items[1].trajectory))
+    again = scorer.score(relate(tiny_items[0].trajectory))
+    for (a, x), (b, y) in zip(first, again, strict=True):
+        assert a == b
+        np.testing.assert_array_equal(x, y)
+
+
+def test_threads_change_rounding_at_most(tiny_model, scorer, tiny_items):
+    relations = relate(tiny_items[2].trajectory)
+    for (a, x), (b, y) in zip(
+        scorer.score(relations), RelationScorer(tiny_model / "relations", threads=1).score(relations), strict=True
+    ):
+        assert a == pytest.approx(b, abs=1e-5)
+        np.testing.assert_allclose(x, y, atol=1e-4)
+
+
+def test_missing_ensemble(tmp_path):
+    with pytest.raises(ModelError, match=r"redundant\.onnx: expected an ONNX model"):
+        RelationScorer(tmp_path)
+
+
+def test_damaged_ensemble(tmp_path):
+    for name in ("redundant", "category", "evidence", "given"):
+        (tmp_path / f"{name}.onnx").write_bytes(b"no model")
+    with pytest.raises(ModelError, match="can't be loaded"):
+        RelationScorer(tmp_path)
+
+
+def test_feature_names():
+    assert feature_names() == {"target": list(TARGET_NAMES), "pair": list(PAIR_NAMES)}
+
+
+def test_odd_trajectories(scorer):
+    for trajectory in (trace(step("f", "")), trace(user("x"), step("f", "\ud800", "text"))):
+        assert len(scorer.score(relate(trajectory))) == 1
