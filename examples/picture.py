@@ -1,6 +1,6 @@
 """Draws the README's picture: `redclf detect` on the example, as an SVG.
 
-python examples/picture.py docs/detect.svg
+From the root: python examples/picture.py docs/detect.svg
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from rich.console import Console
 from redclf import Detector, load
 from redclf.commands.detect import render
 
-EXAMPLE = Path(__file__).with_name("library_desk.json")
+EXAMPLE = Path("examples/library_desk.json")
 
 
 def main(target: str) -> None:
