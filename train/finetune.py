@@ -12,6 +12,7 @@ import argparse
 import json
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,7 @@ from train.export import (
     save_tokenizer,
     write_config,
 )
-from train.fitting import Workshop, fit_encoder, mean_fusion
+from train.fitting import Workshop, fit_encoder, mean_cells
 from train.provenance import header
 from train.recipe import claim, load_recipe
 from train.stacking import Stack
@@ -80,7 +81,7 @@ def train(options: argparse.Namespace) -> int:
     scores = stack.stacked(None)
     fit = fit_encoder(workshop, items, scores, work / "encoder")
     if options.fusion:
-        fit.fusion = mean_fusion(Path(options.fusion))
+        fit.fusion = replace(fit.fusion, cells=mean_cells(Path(options.fusion)))
     clock_log("fitting relations on all trajectories")
     export_trees(stack.fit(frozenset()), folder / "relations")
     save_tokenizer(workshop.tokenizer, folder)

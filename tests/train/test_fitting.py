@@ -63,10 +63,11 @@ def test_fusion_trusts_whichever_is_right():
         rows[:, 6 + category] = 3.0
         targets.append(target(redundant, float(rng.normal()), category))
         outputs.append(rows)
-    fusion = fit_fusion(outputs, targets)
-    assert fusion.redundant[2] > 0.5
+    fusion = fit_fusion(outputs, targets, Calibration(0.8, -0.1))
+    assert fusion.redundant == (0.8, 0.0, 0.0, -0.1)
     assert fusion.cells[2] > 0.5
 
 
 def test_fusion_with_too_little_to_go_by_is_the_plain_sum():
-    assert fit_fusion([np.zeros((2, 10))] * 5, [target(1, 0.0)] * 5) == Fusion()
+    few = fit_fusion([np.zeros((2, 10))] * 5, [target(1, 0.0)] * 5, Calibration(0.8, -0.1))
+    assert few == Fusion((0.8, 0.0, 0.0, -0.1))
