@@ -206,8 +206,8 @@ def calibrate(scored: Sequence[tuple[float, Target]]) -> Calibration:
 def fit_fusion(outputs: Sequence[np.ndarray], targets: Sequence[Target], relations: Calibration) -> Fusion:
     """Fit the weights of relations and text in the cells on held-out targets, held to the plain sum of the two.
 
-    Redundancy itself is left to relations: on held-out tasks the text lowered its cross-entropy in
-    two folds of five, by a hundredth, and raised it in the others.
+    Redundancy itself is left to relations: on the held-out tasks of five folds the text lowered its
+    cross-entropy in three, by less than 0.01, and raised it in two, once by 0.03.
 
     Parameters
     ----------
