@@ -14,6 +14,7 @@ import numpy as np
 from tokenizers import Tokenizer
 
 from redclf.benchmark.data import LabelledTrajectory
+from redclf.detectors.model_folder import Calibration
 from redclf.model.pair_encoder import PairEncoder, base_folder, load_base
 from redclf.runtime.fusion import Fusion, text_alone
 from train.data import Target, build_targets, copies_of, keep_share
@@ -84,19 +85,6 @@ class Workshop:
             return list(self.tokenizer.encode(text, add_special_tokens=False).ids)
 
         return list(build_targets(items, self.tables, scores, tokenize, special, self.recipe.partners, select))
-
-
-@dataclass(frozen=True)
-class Calibration:
-    """What turns scores into probabilities of redundancy, and the threshold of `detect`."""
-
-    scale: float = 1.0
-    shift: float = 0.0
-    threshold: float = 0.5
-
-    def logit(self, logit: float) -> float:
-        """Return calibrated log-odds of redundancy."""
-        return self.scale * logit + self.shift
 
 
 @dataclass

@@ -71,7 +71,7 @@ class CrossEncoderDetector(DistributionDetector):
         found, start = [], 0
         for place, (logit, cells) in enumerate(scored):
             if place not in read:
-                found.append(TargetScores(self._plain.scale * logit + self._plain.shift, cells))
+                found.append(TargetScores(self._plain.logit(logit), cells))
                 continue
             count = len(read[place])
             rows = outputs[start : start + count]

@@ -19,9 +19,13 @@ FORMAT = 1
 class Calibration:
     """Scale and shift of the log-odds of redundancy, and the threshold of `detect`."""
 
-    scale: float
-    shift: float
-    threshold: float
+    scale: float = 1.0
+    shift: float = 0.0
+    threshold: float = 0.5
+
+    def logit(self, logit: float) -> float:
+        """Return calibrated log-odds of redundancy."""
+        return self.scale * logit + self.shift
 
 
 @dataclass(frozen=True)

@@ -32,8 +32,7 @@ class RelationsDetector(DistributionDetector):
 
     def score(self, relations: Relations) -> list[TargetScores]:
         """Return the distribution of every target."""
-        scale, shift = self._calibration.scale, self._calibration.shift
-        return [TargetScores(scale * logit + shift, cells) for logit, cells in self._scorer.score(relations)]
+        return [TargetScores(self._calibration.logit(logit), cells) for logit, cells in self._scorer.score(relations)]
 
     def trained_on(self) -> frozenset[str]:
         """Return the hashes of the training trajectories."""

@@ -3,9 +3,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from redclf.detectors.model_folder import Calibration
 from redclf.runtime.fusion import Fusion
 from train.data import Target
-from train.fitting import Calibration, choose_threshold, fit_fusion, floor_logit, held_out_groups, load_tokenizer, platt
+from train.fitting import choose_threshold, fit_fusion, floor_logit, held_out_groups, load_tokenizer, platt
 from train.recipe import Recipe
 
 
