@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from datasets import Dataset
 from torch import Tensor
 from torch.nn import functional
 
@@ -24,7 +23,6 @@ from train.progress import progress_bar
 
 #: What is trained: the layers above the frozen ones, all of them, the head alone, or low-rank adapters in all layers.
 TUNINGS = ("top", "full", "frozen", "lora")
-
 
 #: Weights of a run that is complete.
 TRAINED = "encoder.safetensors"
@@ -49,17 +47,6 @@ class TrainingSettings:
     checkpoint_seconds: float = 240.0
     tuning: str = "top"
     lora_rank: int = 16
-
-
-def pairs_dataset(targets: Sequence[Target]) -> Dataset:
-    """Hold the pairs in a `datasets` dataset, one row a pair."""
-    return Dataset.from_dict(
-        {
-            "target": [i for i, t in enumerate(targets) for _ in t.pairs],
-            "input_ids": [ids for t in targets for ids in t.pairs],
-            "first": [length for t in targets for length in t.first],
-        }
-    )
 
 
 def collate(ids: Sequence[Sequence[int]], first: Sequence[int]) -> tuple[Tensor, Tensor, Tensor]:
