@@ -1,30 +1,57 @@
-"""Gradient boosting on relations: four LightGBM models that give one distribution a target.
+"""Gradient boosting on relations: LightGBM models that give one distribution a target, in two passes.
+
+The first pass looks at each target by itself:
+
+- `first_redundant`: P(redundant | target)
+- `first_category`: P(category | target, redundant)
+
+The second also sees what the first found in the rest of the trajectory (`redclf.relations.context`):
 
 - `redundant`: P(redundant | target)
 - `category`: P(category | target, redundant)
 - `evidence`: P(candidate | target, category), a softmax over the target's candidates
 - `given`: P(category | target, candidate), fitted on gold evidence
+
+For the fit of the second pass, the first one's scores come from models that did not see the target's task.
 """
 
 from __future__ import annotations
 
+import math
+import zlib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import lightgbm as lgb
 import numpy as np
 
 from redclf.detectors.distribution import combine
+from redclf.relations.context import CONTEXT_NAMES, context_rows
+from redclf.relations.features import PAIR_NAMES, TARGET_NAMES
+from redclf.relations.siblings import GROUP_NAMES
 from redclf.taxonomy import CATEGORIES
 from train.tables import Table
 
 N_CATEGORIES = len(CATEGORIES)
+#: Parts of the training tasks from which the first pass is cross-fitted.
+PARTS = 4
+#: Columns of a target that only the models of redundancy use.
+_GROUP_COLUMNS = np.asarray([TARGET_NAMES.index(name) for name in GROUP_NAMES])
 
 
 @dataclass(frozen=True)
 class BoostingSettings:
-    """Settings of the four models, chosen once for all folds."""
+    """Settings of the models, chosen once for all folds.
+
+    Parameters
+    ----------
+    members, evidence_members : int
+        Boosters averaged in each model of the second pass. Labels of one task go together, so each booster
+        sees other tasks rather than other rows.
+    share, evidence_share : float
+        Share of the tasks that one member sees.
+    """
 
     learning_rate: float = 0.04
     leaves: int = 31
@@ -33,18 +60,25 @@ class BoostingSettings:
     rounds: int = 400
     category_rounds: int = 200
     evidence_rounds: int = 300
+    first_rounds: int = 150
+    first_category_rounds: int = 90
     feature_fraction: float = 0.25
+    category_feature_fraction: float = 0.25
+    members: int = 4
+    share: float = 0.6
+    evidence_members: int = 2
+    evidence_share: float = 0.7
     threads: int = 2
     extra: dict[str, Any] = field(default_factory=dict)
 
-    def parameters(self, seed: int, leaves: int | None = None) -> dict[str, Any]:
+    def parameters(self, seed: int, leaves: int | None = None, fraction: float | None = None) -> dict[str, Any]:
         """Return LightGBM's parameters."""
         return {
             "learning_rate": self.learning_rate,
             "num_leaves": leaves or self.leaves,
             "min_data_in_leaf": 10,
             "lambda_l2": 1.0,
-            "feature_fraction": self.feature_fraction,
+            "feature_fraction": fraction or self.feature_fraction,
             "bagging_fraction": 0.8,
             "bagging_freq": 1,
             "max_bin": 127,
@@ -88,76 +122,208 @@ def listwise_objective(groups: Sequence[int]) -> Callable[..., tuple[np.ndarray,
 
 
 @dataclass
+class Ensemble:
+    """Boosters whose raw scores are averaged."""
+
+    boosters: list[lgb.Booster]
+
+    def raw(self, rows: np.ndarray) -> np.ndarray:
+        """Return raw scores, shape (n,) or (n, classes)."""
+        return np.mean([booster.predict(rows, raw_score=True) for booster in self.boosters], axis=0)
+
+
+@dataclass
+class FirstPass:
+    """The models that look at each target by itself."""
+
+    redundant: Ensemble
+    category: Ensemble
+
+    def context(self, table: Table) -> np.ndarray:
+        """Return what this pass says about the other targets, shape (n_targets, len(CONTEXT_NAMES))."""
+        if not len(table.targets):
+            return np.zeros((0, len(CONTEXT_NAMES)), dtype=np.float32)
+        logits, categories = self.redundant.raw(table.targets), self.category.raw(table.targets)
+        return context_rows(logits, categories, [step[0] for step in table.steps], table.tools)
+
+
+@dataclass
 class Boosting:
-    """The four fitted models."""
+    """The fitted models of both passes."""
 
-    redundant: lgb.Booster
-    category: lgb.Booster
-    evidence: lgb.Booster
-    given: lgb.Booster
+    first: FirstPass
+    redundant: Ensemble
+    category: Ensemble
+    evidence: Ensemble
+    given: Ensemble
 
-    def predict(self, table: Table) -> list[tuple[float, np.ndarray]]:
-        """Return, per target, the logit of redundancy and the log-probabilities of its cells."""
+    def predict(self, table: Table, floor: float = -math.inf) -> list[tuple[float, np.ndarray]]:
+        """Return, per target, the logit of redundancy and the log-probabilities of its cells.
+
+        Parameters
+        ----------
+        table : Table
+        floor : float
+            Necessary targets whose logit is not above it get even cells: most of the time goes into cells.
+        """
         if not len(table.targets):
             return []
-        logits = _raw(self.redundant, table.targets)
-        category = _raw(self.category, table.targets)
-        rows = [
-            pair_rows(target, pairs, c)
-            for target, pairs in zip(table.targets, table.pairs, strict=True)
-            for c in range(N_CATEGORIES)
+        targets = np.concatenate([table.targets, self.first.context(table)], axis=1)
+        logits = self.redundant.raw(targets)
+        category = self.category.raw(targets)
+        out = [
+            (float(logit), np.full((N_CATEGORIES, len(pairs)), -math.log(N_CATEGORIES * len(pairs))))
+            for logit, pairs in zip(logits, table.pairs, strict=True)
         ]
-        evidence = _raw(self.evidence, np.concatenate(rows))
-        given = _raw(
-            self.given, np.concatenate([given_rows(t, p) for t, p in zip(table.targets, table.pairs, strict=True)])
+        read = [k for k in range(len(targets)) if logits[k] > floor or table.redundant[k] == 1]
+        if not read:
+            return out
+        evidence = self.evidence.raw(
+            np.concatenate([pair_rows(targets[k], table.pairs[k], c) for k in read for c in range(N_CATEGORIES)])
         )
-        out, start, pair_start = [], 0, 0
-        for place, pairs in enumerate(table.pairs):
-            count = len(pairs)
-            scores = evidence[start : start + N_CATEGORIES * count].reshape(N_CATEGORIES, count)
-            cells = combine(category[place], scores, given[pair_start : pair_start + count].T)
-            out.append((float(logits[place]), cells))
-            start += N_CATEGORIES * count
-            pair_start += count
+        given = self.given.raw(np.concatenate([given_rows(targets[k], table.pairs[k]) for k in read]))
+        start = 0
+        for k in read:
+            count = len(table.pairs[k])
+            scores = evidence[N_CATEGORIES * start : N_CATEGORIES * (start + count)].reshape(N_CATEGORIES, count)
+            out[k] = (float(logits[k]), combine(category[k], scores, given[start : start + count].T))
+            start += count
         return out
 
 
-def _raw(booster: lgb.Booster, rows: np.ndarray) -> np.ndarray:
-    """Return raw scores, shape (n,) or (n, classes)."""
-    return np.asarray(booster.predict(rows, raw_score=True))
+def _without_group(targets: np.ndarray) -> np.ndarray:
+    """Return targets whose group columns are constant, so that no split is made on them."""
+    out = targets.copy()
+    out[:, _GROUP_COLUMNS] = 0.0
+    return out
 
 
-def fit_boosting(tables: Sequence[Table], settings: BoostingSettings, seed: int = 0) -> Boosting:
-    """Fit the four models on tables (originals and copies alike)."""
+def _fit_members(
+    tables: Sequence[Table], fit: Callable[[Sequence[Table], int], lgb.Booster], members: int, share: float, seed: int
+) -> Ensemble:
+    """Fit each member on a random share of the tasks; on all of them where one member is wanted."""
+    if members == 1:
+        return Ensemble([fit(tables, seed)])
+    boosters = []
+    for member in range(members):
+        chosen = [t for t in tables if _draw(t.group, seed, member) < share and _usable(t)]
+        boosters.append(fit(chosen if _labelled(chosen) else tables, seed + member))
+    return Ensemble(boosters)
+
+
+def _draw(group: tuple[str, str], seed: int, member: int) -> float:
+    """Return a number in [0, 1) that is the same for all trajectories of a task."""
+    return zlib.crc32(f"{seed}:{member}:{group[0]}:{group[1]}".encode()) / 2**32
+
+
+def _usable(table: Table) -> bool:
+    return len(table.targets) > 0
+
+
+def _fit_redundant(tables: Sequence[Table], settings: BoostingSettings, seed: int, rounds: int) -> lgb.Booster:
     keep = [table.redundant >= 0 for table in tables]
     x = np.concatenate([t.targets[k] for t, k in zip(tables, keep, strict=True)])
     y = np.concatenate([t.redundant[k] for t, k in zip(tables, keep, strict=True)])
     w = np.concatenate([t.weight[k] for t, k in zip(tables, keep, strict=True)])
-    redundant = lgb.train(
-        {**settings.parameters(seed), "objective": "binary"}, lgb.Dataset(x, y, weight=w), settings.rounds
-    )
-    rows = [(t, k) for t in tables for k in range(len(t.targets)) if t.pair_weight[k] > 0]
-    x = np.stack([t.targets[k] for t, k in rows])
-    y = np.asarray([t.category[k] for t, k in rows])
-    w = np.asarray([t.pair_weight[k] for t, k in rows])
-    multi = {
-        **settings.parameters(seed, settings.category_leaves),
+    return lgb.train({**settings.parameters(seed), "objective": "binary"}, lgb.Dataset(x, y, weight=w), rounds)
+
+
+def _labelled(tables: Sequence[Table]) -> list[tuple[Table, int]]:
+    """Return the targets that enter the models of category and evidence."""
+    return [(t, k) for t in tables for k in range(len(t.targets)) if t.pair_weight[k] > 0]
+
+
+def _multiclass(settings: BoostingSettings, seed: int) -> dict[str, Any]:
+    return {
+        **settings.parameters(seed, settings.category_leaves, settings.category_feature_fraction),
         "objective": "multiclass",
         "num_class": N_CATEGORIES,
     }
-    category = lgb.train(multi, lgb.Dataset(x, y, weight=w), settings.category_rounds)
-    held = [(t, k) for t, k in rows if t.gold[k] is not None]
+
+
+def _fit_category(tables: Sequence[Table], settings: BoostingSettings, seed: int, rounds: int) -> lgb.Booster:
+    rows = _labelled(tables)
+    x = np.stack([t.targets[k] for t, k in rows])
+    y = np.asarray([t.category[k] for t, k in rows])
+    w = np.asarray([t.pair_weight[k] for t, k in rows])
+    return lgb.train(_multiclass(settings, seed), lgb.Dataset(x, y, weight=w), rounds)
+
+
+def _fit_given(tables: Sequence[Table], settings: BoostingSettings, seed: int) -> lgb.Booster:
+    held = _with_gold(tables)
     x = np.stack([np.concatenate([t.pairs[k][t.gold[k]], t.targets[k]]) for t, k in held])
     y = np.asarray([t.category[k] for t, k in held])
     w = np.asarray([t.pair_weight[k] for t, k in held])
-    given = lgb.train(multi, lgb.Dataset(x, y, weight=w), settings.category_rounds)
+    return lgb.train(_multiclass(settings, seed), lgb.Dataset(x, y, weight=w), settings.category_rounds)
+
+
+def _fit_evidence(tables: Sequence[Table], settings: BoostingSettings, seed: int) -> lgb.Booster:
+    held = _with_gold(tables)
     groups = [len(t.pairs[k]) for t, k in held]
     x = np.concatenate([pair_rows(t.targets[k], t.pairs[k], t.category[k]) for t, k in held])
     labels = np.concatenate([np.eye(n, dtype=np.float32)[t.gold[k]] for (t, k), n in zip(held, groups, strict=True)])
     w = np.concatenate([np.full(n, t.pair_weight[k], np.float32) for (t, k), n in zip(held, groups, strict=True)])
-    evidence = lgb.train(
-        {**settings.parameters(seed, settings.evidence_leaves), "objective": listwise_objective(groups)},
-        lgb.Dataset(x, labels, weight=w),
-        settings.evidence_rounds,
+    parameters = {
+        **settings.parameters(seed, settings.evidence_leaves),
+        "objective": listwise_objective(groups),
+    }
+    return lgb.train(parameters, lgb.Dataset(x, labels, weight=w), settings.evidence_rounds)
+
+
+def _with_gold(tables: Sequence[Table]) -> list[tuple[Table, int]]:
+    """Return the labelled targets whose gold evidence is among the candidates."""
+    return [(t, k) for t, k in _labelled(tables) if t.gold[k] is not None]
+
+
+def _fit_first(tables: Sequence[Table], settings: BoostingSettings, seed: int) -> FirstPass:
+    return FirstPass(
+        Ensemble([_fit_redundant(tables, settings, seed, settings.first_rounds)]),
+        Ensemble([_fit_category(tables, settings, seed, settings.first_category_rounds)]),
     )
-    return Boosting(redundant, category, evidence, given)
+
+
+def part_of(group: tuple[str, str]) -> int:
+    """Return the part of the cross-fit to which a task belongs."""
+    return zlib.crc32("\x1f".join(group).encode()) % PARTS
+
+
+def _with_context(tables: Sequence[Table], settings: BoostingSettings, seed: int) -> list[Table]:
+    """Return the tables with context columns, each from a first pass that did not see its task."""
+    found: dict[str, np.ndarray] = {}
+    for part in range(PARTS):
+        inside = [table for table in tables if part_of(table.group) == part]
+        outside = [table for table in tables if part_of(table.group) != part]
+        if not inside:
+            continue
+        if not _labelled(outside):
+            outside = list(tables)
+        first = _fit_first(outside, settings, seed)
+        found |= {table.id: first.context(table) for table in inside}
+    return [replace(t, targets=np.concatenate([t.targets, found[t.id]], axis=1)) for t in tables]
+
+
+def fit_boosting(tables: Sequence[Table], settings: BoostingSettings, seed: int = 0) -> Boosting:
+    """Fit the models of both passes on tables (originals and copies alike)."""
+    first = _fit_first(tables, settings, seed)
+    wide = _with_context(tables, settings, seed)
+    plain = [replace(t, targets=_without_group(t.targets)) for t in wide]
+
+    def fit(
+        tables: Sequence[Table], make: Callable[[Sequence[Table], int], lgb.Booster], evidence: bool = False
+    ) -> Ensemble:
+        members = settings.evidence_members if evidence else settings.members
+        share = settings.evidence_share if evidence else settings.share
+        return _fit_members(tables, make, members, share, seed)
+
+    return Boosting(
+        first,
+        redundant=fit(wide, lambda t, s: _fit_redundant(t, settings, s, settings.rounds)),
+        category=fit(wide, lambda t, s: _fit_category(t, settings, s, settings.category_rounds)),
+        evidence=fit(plain, lambda t, s: _fit_evidence(t, settings, s), evidence=True),
+        given=fit(plain, lambda t, s: _fit_given(t, settings, s)),
+    )
+
+
+def input_names() -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the names of the second pass' columns: of a target, and of a pair."""
+    return (*TARGET_NAMES, *CONTEXT_NAMES), PAIR_NAMES

@@ -41,6 +41,8 @@ class Table:
     weight : ndarray of shape (n_targets,)
     pair_weight : ndarray of shape (n_targets,)
         0 where the target does not enter the category and evidence models.
+    steps : list of tuple of int
+    tools : list of str
     """
 
     id: str
@@ -56,6 +58,7 @@ class Table:
     weight: np.ndarray
     pair_weight: np.ndarray
     steps: list[tuple[int, int]]
+    tools: list[str]
 
 
 @dataclass(frozen=True)
@@ -128,6 +131,7 @@ def build_table(
         weight=np.asarray(weight, dtype=np.float32),
         pair_weight=np.asarray(pair_weight, dtype=np.float32),
         steps=[(step.call_index, step.result_index) for step in steps],
+        tools=[step.tool for step in steps],
     )
 
 

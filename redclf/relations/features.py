@@ -17,6 +17,9 @@ import numpy as np
 
 from redclf.relations.candidates import Candidate, CandidateIndex
 from redclf.relations.commands import COMMAND_KINDS
+from redclf.relations.siblings import GROUP_NAMES, Siblings
+from redclf.relations.siblings import PAIR_NAMES as SIBLING_PAIR_NAMES
+from redclf.relations.siblings import TARGET_NAMES as SIBLING_TARGET_NAMES
 from redclf.relations.views import StepView, TrajectoryView
 
 NAN = math.nan
@@ -134,6 +137,7 @@ class Relations:
             best = self.group_best.get(step.call_index, -math.inf)
             self.group_best[step.call_index] = max(best, self.score[step.ordinal])
         self.after_results = self._after_results()
+        self.siblings = Siblings(view, self.write_atoms)
         self.first_result: dict[str, int] = {}
         for step in steps:
             self.first_result.setdefault(step.result_key, step.ordinal)
@@ -145,8 +149,8 @@ class Relations:
         rows = []
         for place, candidates in zip(self.targets, self.candidates, strict=True):
             pairs, summary = self._pairs(steps[place], candidates)
-            self.pair_features.append(pairs)
-            rows.append(self._target(steps[place], summary))
+            self.pair_features.append(np.concatenate([pairs, self.siblings.pairs(steps[place], candidates)], axis=1))
+            rows.append(self._target(steps[place], summary) + self.siblings.target(steps[place]))
         self.target_features = np.asarray(rows, dtype=np.float32).reshape(-1, len(TARGET_NAMES))
 
     # ---- what happens to a step's result later ------------------------------------------------
@@ -236,7 +240,7 @@ class Relations:
     # ---- one row per pair -----------------------------------------------------------------------
 
     def _pairs(self, target: StepView, candidates: Sequence[Candidate]) -> tuple[np.ndarray, dict[str, float]]:
-        rows = np.full((len(candidates), len(PAIR_NAMES)), np.nan, dtype=np.float32)
+        rows = np.full((len(candidates), len(_OWN_PAIR_NAMES)), np.nan, dtype=np.float32)
         steps = self.view.steps
         col = _PAIR_COLUMN
         turn = target.turn
@@ -590,7 +594,7 @@ class Relations:
             "script_later_n": later_same_file,
             "script_is": bool(cmd.script),
         }
-        return [float(values[name]) for name in TARGET_NAMES]
+        return [float(values[name]) for name in _OWN_TARGET_NAMES]
 
 
 def _role(message: object) -> float:
@@ -609,7 +613,7 @@ def _range_cover(target: StepView, other: StepView) -> float:
     return max(overlap, 0) / max(a[1] - a[0] + 1, 1)
 
 
-TARGET_NAMES: tuple[str, ...] = tuple(
+_OWN_TARGET_NAMES: tuple[str, ...] = tuple(
     """position_f ordinal left_n total_n turn turns_left_n steps_in_turn_before_n group_n place_n
     parallel_against_policy_is one_call_rule_is text_with_call_is text_against_policy_is policy_is verb write_is
     failure empty_is length structured items facts args_n arg_ids_n args_length same_tool_before_n same_tool_after_n
@@ -627,7 +631,7 @@ TARGET_NAMES: tuple[str, ...] = tuple(
     files_written_n files_later_edit_is files_later_n script_later_n script_is""".split()
 )
 
-PAIR_NAMES: tuple[str, ...] = tuple(
+_OWN_PAIR_NAMES: tuple[str, ...] = tuple(
     """kind gap abs_gap message_gap before_is same_message_is turns_between_n user_is same_tool_is same_args_is
     args_jaccard_f values_jaccard_f shared_arg_ids_n same_result_is result_cover_f result_cover_back_f ids_cover_f
     atoms_jaccard_f args_in_result_f target_feeds_f candidate_feeds_f other_failure other_empty_is other_write_is
@@ -640,10 +644,13 @@ PAIR_NAMES: tuple[str, ...] = tuple(
     run_end_is in_run_is role own_is turn_rank first_user_is last_message_is has_call_is message_length message_new_f
     arg_ids_first_is args_first_is policy_args_f""".split()
 )
-_PAIR_COLUMN = {name: place for place, name in enumerate(PAIR_NAMES)}
+_PAIR_COLUMN = {name: place for place, name in enumerate(_OWN_PAIR_NAMES)}
 #: Columns that hold for every step or joint candidate.
-_STEP_COLUMNS = PAIR_NAMES[PAIR_NAMES.index("gap") : PAIR_NAMES.index("range_cover_f") + 1]
+_STEP_COLUMNS = _OWN_PAIR_NAMES[_OWN_PAIR_NAMES.index("gap") : _OWN_PAIR_NAMES.index("range_cover_f") + 1]
 _STEP_PLACES = np.asarray([_PAIR_COLUMN[name] for name in _STEP_COLUMNS])
+
+TARGET_NAMES: tuple[str, ...] = (*_OWN_TARGET_NAMES, *SIBLING_TARGET_NAMES, *GROUP_NAMES)
+PAIR_NAMES: tuple[str, ...] = (*_OWN_PAIR_NAMES, *SIBLING_PAIR_NAMES)
 
 
 def relate(view: TrajectoryView) -> Relations:
