@@ -46,11 +46,20 @@ PATH_KEYS = (
     "relative_workspace_path", "notebook_path", "relative_path",
 )  # fmt: skip
 _NEW_KEYS = (
-    "new_str", "new_string", "file_text", "content", "contents", "replacement_text", "replace", "insert_text", "new_text",
-    "text", "code_edit", "new_content",
+    "new_str", "new_string", "file_text", "content", "contents", "replacement_text", "replace", "insert_text",
+    "new_text", "text", "code_edit", "new_content",
 )  # fmt: skip
 _OLD_KEYS = ("old_str", "old_string", "search", "old_text", "old_content")
-_FIRST_KEYS = ("start_line", "line_number", "offset", "start", "line", "insert_line", "start_line_one_indexed", "from_line")
+_FIRST_KEYS = (
+    "start_line",
+    "line_number",
+    "offset",
+    "start",
+    "line",
+    "insert_line",
+    "start_line_one_indexed",
+    "from_line",
+)
 _LAST_KEYS = ("end_line", "end", "end_line_one_indexed_inclusive", "to_line")
 _PATTERN_KEYS = ("pattern", "query", "search_term", "regex", "search_query", "term", "keyword", "glob_pattern")
 _PLACE_KEYS = ("path", "dir", "directory", "dir_path", "root", "include")
@@ -188,12 +197,11 @@ def _editor_action(tool: str, arguments: object) -> Action | None:
     if verb is None or not _EDITOR_NAME.search(tool):
         return None
     if path is None:
-        if verb == "edit" and _number(arguments, _FIRST_KEYS) is not None and _text(arguments, _NEW_KEYS) is not None:
-            path = ""
-        elif verb == "view" and set(arguments) <= {"line_number", "line"}:
-            path = ""
-        else:
+        spot = _number(arguments, _FIRST_KEYS)
+        bare = verb == "view" and set(arguments) <= {"line_number", "line"}
+        if spot is None or not (bare or (verb == "edit" and _text(arguments, _NEW_KEYS) is not None)):
             return None
+        path = ""
     elif not _looks_like_path(path):
         return None
     first, last = _number(arguments, _FIRST_KEYS), _number(arguments, _LAST_KEYS)
@@ -315,7 +323,13 @@ def shell_action(text: str) -> Action:
         if not words:
             continue
         verb, rest = words[0].rsplit("/", 1)[-1], words[1:]
-        files = [word for word in rest if not word.startswith("-") and len(word) < 400 and PATH.fullmatch(word)]
+        scripted = verb in ("sed", "awk") and "-e" not in rest and "-f" not in rest
+        program = next((word for word in rest if not word.startswith("-")), None) if scripted else None
+        files = [
+            word
+            for word in rest
+            if word is not program and not word.startswith("-") and len(word) < 400 and PATH.fullmatch(word)
+        ]
         named += files
         if outs and verb in ("cat", "echo", "printf", "tee"):
             creates += outs
@@ -383,10 +397,9 @@ def shell_action(text: str) -> Action:
     code = "\n".join(scripts)
     if creates and scripts:
         added.append(code)
-    elif "run" in command.kind or command.kind in ("edit", "test"):
-        if scripts and _CODE_WRITES.search(code):
-            writes += paths_in(code)[:20]
-            added.append(code)
+    elif command.kind in ("run", "edit", "test") and _CODE_WRITES.search(code):
+        writes += paths_in(code)[:20]
+        added.append(code)
     return Action(
         kind=command.kind,
         looks=tuple(looks[:20]),

@@ -9,7 +9,7 @@ import math
 import re
 from bisect import bisect_left, bisect_right
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -24,8 +24,8 @@ NAN = math.nan
 MAX_LINES = 1_500
 #: Steps remembered for one line.
 MAX_PLACES = 24
-#: Steps after a target in which its own consequences are looked for.
-HORIZON = 60
+#: Pieces of an edit that are looked for in the final patch.
+MAX_PIECES = 60
 #: How much of a target's lines a step has to show to count as having shown them.
 NEARLY_ALL = 0.85
 
@@ -33,7 +33,6 @@ NEARLY_ALL = 0.85
 OUTCOMES: tuple[str, ...] = (
     "fine", "nothing", "clipped", "failed_tests", "error", "own_error", "no_file", "no_command", "no_edit", "refused",
 )  # fmt: skip
-_BAD = frozenset(OUTCOMES[5:])
 _LOOKS = frozenset({"search", "view", "list"})
 _TRIES = frozenset({"run", "test"})
 
@@ -44,20 +43,32 @@ _DIGITS = re.compile(r"0x[0-9a-f]+|\d+(?:\.\d+)?", re.I)
 _SPACE = re.compile(r"\s+")
 _TAGS = re.compile(r"</?(?:returncode|output|warning|output_head|output_tail|elided_chars|stdout|stderr)>")
 _DIFF = re.compile(r"^diff --git a/(\S+)", re.M)
-_CODE = re.compile(r"(?:<returncode>|exit(?:ed)?(?: with)?(?: exit)? ?(?:code|status):? *|exit_code\W{1,4})(-?\d{1,5})", re.I)
+_CODE = re.compile(
+    r"(?:<returncode>|exit(?:ed)?(?: with)?(?: exit)? ?(?:code|status):? *|exit_code\W{1,4})(-?\d{1,5})", re.I
+)
 _FRAME = re.compile(r'^\s*File "([^"\n]+)", line \d+', re.M)
 _OWN_ERROR = re.compile(
-    r"^(?:E\s+)?(?:SyntaxError|IndentationError|TabError|NameError|ModuleNotFoundError|ImportError|UnboundLocalError)\b", re.M
+    r"^(?:E\s+)?(?:SyntaxError|IndentationError|TabError|NameError|ModuleNotFoundError|ImportError|UnboundLocalError)\b",
+    re.M,
 )
 _ERROR = re.compile(r"^(?:E\s+)?(?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception)\b(?::|$)", re.M)
-_NO_COMMAND = re.compile(r"command not found|not recognized as|unknown command|No module named pytest|invalid option", re.I)
-_NO_FILE = re.compile(r"No such file|cannot access|path \S+ does not exist|can't open file|File \S+ not found|No files found", re.I)
+_NO_COMMAND = re.compile(
+    r"command not found|not recognized as|unknown command|No module named pytest|invalid option", re.I
+)
+_NO_FILE = re.compile(
+    r"No such file|cannot access|path \S+ does not exist|can't open file|File \S+ not found|No files found", re.I
+)
 _NO_EDIT = re.compile(
-    r"did not appear verbatim|no replacement was performed|multiple occurrences|string (?:to replace )?(?:was )?not found|"
-    r"introduced new syntax error|has NOT been applied|patch failed|does not apply|Invalid Context|has not been read",
+    r"did not appear verbatim|no replacement was performed|multiple occurrences|"
+    r"string (?:to replace )?(?:was )?not found|introduced new syntax error|has NOT been applied|"
+    r"patch failed|does not apply|Invalid Context|has not been read",
     re.I,
 )
-_CLIPPED = re.compile(r"output of your last command was too long|<response clipped>|output truncated|\[truncated\]|more lines (?:above|below)", re.I)
+_CLIPPED = re.compile(
+    r"output of your last command was too long|<response clipped>|output truncated|\[truncated\]|"
+    r"more lines (?:above|below)",
+    re.I,
+)
 _FAILED_TESTS = re.compile(r"^(?:FAILED\b|=+ .*\b(?:failed|error)\b.*=+$|FAIL: |\d+ failed)", re.M)
 _REFUSED = re.compile(r"(?:please|must|should)\b.{0,60}\b(?:provide|include|use|format)\b", re.I | re.S)
 
@@ -104,7 +115,11 @@ def _lines(text: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(line for line in map(_line, parts) if line))
 
 
-def outcome_of(kind: str, result: str, scratch: frozenset[str] | set[str] = frozenset()) -> tuple[str, int]:
+def _gap(other: int, place: int) -> float:
+    return float(other - place) if other >= 0 else NAN
+
+
+def outcome_of(kind: str, result: str, scratch: Collection[str] = ()) -> tuple[str, int]:
     """Return the class of a result (one of `OUTCOMES`) and the exit code that it states, 0 where it states none.
 
     Parameters
@@ -112,7 +127,7 @@ def outcome_of(kind: str, result: str, scratch: frozenset[str] | set[str] = froz
     kind : str
         Kind of the command.
     result : str
-    scratch : set of str
+    scratch : collection of str
         Files that the agent itself made: a traceback that ends in one of them is the agent's own mistake.
     """
     head, tail = result[:3_000], result[-3_000:]
@@ -227,7 +242,7 @@ class CodingFacts:
                 hidden[path] = tuple(name.get(other, other) for other in made)
                 if path not in touched and path not in self.scratch:
                     self.scratch[path] = step.ordinal
-            outcome, code = outcome_of(action.kind, step.result, set(self.scratch))
+            outcome, code = outcome_of(action.kind, step.result, self.scratch.keys())
             facts.outcome, facts.code = outcome, code
             if outcome in ("refused", "no_edit"):
                 facts.writes = facts.creates = facts.deletes = facts.restores = frozenset()
@@ -297,7 +312,9 @@ class CodingFacts:
             if "diff --git " in result and facts.outcome != "clipped":
                 body = result[result.index("diff --git ") :].split("\n")[: 4 * MAX_LINES]
                 self.diff_added = "\x1f".join(
-                    _SPACE.sub("", row[1:]) for row in body if row.startswith("+") and not row.startswith("+++")
+                    _SPACE.sub("", row[1:].replace("\\", ""))
+                    for row in body
+                    if row.startswith("+") and not row.startswith("+++")
                 )
                 removed = dict.fromkeys(
                     line for row in body if row[:1] in "-" and not row.startswith("---") for line in [_line(row[1:])]
@@ -307,10 +324,9 @@ class CodingFacts:
                 )
         for facts in self.facts:
             facts.edited = sum(line in removed or line in self.edit_lines for line in facts.lines)
-        wanted = {line for line in (*removed, *self.edit_lines)}
-        self.shows_edited: list[int] = [place for place, facts in enumerate(self.facts) if facts.edited]
+        wanted = {*removed, *self.edit_lines}
         self.first_edited = {
-            places[0] for line in sorted(wanted) if (places := shown.get(line)) and self.facts[places[0]].edited
+            shown[line][0] for line in sorted(wanted & shown.keys()) if self.facts[shown[line][0]].edited
         }
 
     # ---- files ----------------------------------------------------------------------------------
@@ -325,7 +341,6 @@ class CodingFacts:
         self.alike: dict[str, list[int]] = defaultdict(list)
         self.searches: dict[str, list[int]] = defaultdict(list)
         self.source_edits: list[int] = []
-        self.edits: list[int] = []
         self.tries: list[int] = []
         acts: list[int] = []
         for place, facts in enumerate(self.facts):
@@ -344,8 +359,6 @@ class CodingFacts:
             self.alike[facts.alike].append(place)
             if facts.source:
                 self.source_edits.append(place)
-            if facts.writes or facts.restores:
-                self.edits.append(place)
             if facts.action.kind in _TRIES or facts.runs:
                 self.tries.append(place)
             if not facts.look:
@@ -368,6 +381,10 @@ class CodingFacts:
         at = bisect_right(places, place) if places else 0
         return places[at] if places and at < len(places) else -1
 
+    def _next(self, index: Mapping[str, Sequence[int]], paths: frozenset[str], place: int) -> int:
+        """Return the first step after `place` that an index holds for one of the paths, -1 where there is none."""
+        return min((found for path in paths if (found := self._after(index.get(path), place)) >= 0), default=-1)
+
     @staticmethod
     def _between(places: Sequence[int] | None, low: int, high: int) -> int:
         return bisect_left(places, high) - bisect_right(places, low) if places and high > low else 0
@@ -376,7 +393,7 @@ class CodingFacts:
         return sum(self._between(self.changes.get(path), low, high) for path in sorted(paths))
 
     def _covered(self, place: int) -> tuple[float, float, int]:
-        """Return how much of a view's lines earlier views of unchanged files showed: in all, by the best one, and which."""
+        """Return how much of a view the views since the file's last change showed: all of them, the best, and which."""
         facts = self.facts[place]
         total = covered = 0
         best, best_place = 0, -1
@@ -384,7 +401,9 @@ class CodingFacts:
             size = last - first + 1
             if not path or size <= 0:
                 continue
-            start = max((other for other in self.changes.get(path, ()) if other < place), default=-1)
+            changes = self.changes.get(path, [])
+            at = bisect_left(changes, place)
+            start = changes[at - 1] if at else -1
             spans: list[tuple[int, int]] = []
             touches = self.touches[path]
             for other in touches[bisect_right(touches, start) : bisect_left(touches, place)][-40:]:
@@ -405,10 +424,6 @@ class CodingFacts:
             return NAN, NAN, -1
         return min(covered / total, 1.0), min(best / total, 1.0), best_place
 
-    def _gap(self, places: Sequence[int] | None, place: int) -> float:
-        found = self._after(places, place)
-        return float(found - place) if found >= 0 else NAN
-
     # ---- one row per target ---------------------------------------------------------------------
 
     def target(self, step: StepView) -> dict[str, float]:
@@ -422,12 +437,16 @@ class CodingFacts:
         cover, best_cover, _ = self._covered(place)
         paths = facts.paths
         source = frozenset(path for path in paths if path not in self.scratch)
-        next_change = min((p for p in (self._after(self.changes.get(x), place) for x in sorted(source)) if p > 0), default=-1)
-        touch = min((p for p in (self._after(self.touches.get(x), place) for x in sorted(paths)) if p > 0), default=-1)
+        next_change = self._next(self.changes, source, place)
+        touch = self._next(self.touches, paths, place)
         first_act = self._after(self.acts, place)
         at = bisect_left(self.acts, place)
         last_act = self.acts[at - 1] if at else -1
-        last_source = self.source_edits[bisect_left(self.source_edits, place) - 1] if self.source_edits and self.source_edits[0] < place else -1
+        last_source = (
+            self.source_edits[bisect_left(self.source_edits, place) - 1]
+            if self.source_edits and self.source_edits[0] < place
+            else -1
+        )
         best = max(facts.first.items(), key=lambda item: (item[1], -item[0]), default=(-1, 0))
         whole = min((other for other, got in facts.shown.items() if got >= NEARLY_ALL * count), default=-1)
         alike = self.alike[facts.alike]
@@ -441,19 +460,19 @@ class CodingFacts:
             "lines_own_f": facts.own / max(facts.fresh, 1) if count else NAN,
             "lines_old_f": facts.old / count if count else NAN,
             "lines_best_f": best[1] / count if count else NAN,
-            "lines_whole_gap": whole - place if whole >= 0 else NAN,
+            "lines_whole_gap": _gap(whole, place),
             "lines_whole_changed_n": self._changed(paths, whole, place) if whole >= 0 else NAN,
             "lines_edited_n": min(facts.edited, 20),
             "lines_edited_first_is": place in self.first_edited,
             "range_union_f": cover,
             "range_best_f": best_cover,
             "path_diff_is": bool(paths & self.diff_files) if self.diff_files else NAN,
-            "path_change_gap": next_change - place if next_change >= 0 else NAN,
-            "path_touch_gap": touch - place if touch >= 0 else NAN,
+            "path_change_gap": _gap(next_change, place),
+            "path_touch_gap": _gap(touch, place),
             "path_touched_n": sum(bisect_left(self.touches[x], place) for x in sorted(paths)),
             "path_scratch_is": bool(paths) and not source,
             "path_changed_before_n": self._changed(paths, -1, place),
-            "act_gap": first_act - place if first_act >= 0 else NAN,
+            "act_gap": _gap(first_act, place),
             "look_run_n": place - last_act,
             "next_act_kind": COMMAND_KINDS.index(self.facts[first_act].action.kind) if first_act >= 0 else NAN,
             "next_kind": COMMAND_KINDS.index(self.facts[place + 1].action.kind) if place + 1 < n else NAN,
@@ -465,7 +484,7 @@ class CodingFacts:
             "since_source_edit_n": place - last_source if last_source >= 0 else NAN,
             "tries_since_source_edit_n": self._between(self.tries, last_source, place) if last_source >= 0 else NAN,
             "like_before_n": like_at,
-            "like_gap": prev_like - place if prev_like >= 0 else NAN,
+            "like_gap": _gap(prev_like, place),
             "like_source_edits_n": self._between(self.source_edits, prev_like, place) if prev_like >= 0 else NAN,
             "found_opened_n": sum(self._after(self.touches.get(x), place) >= 0 for x in sorted(facts.found)),
             "found_changed_n": sum(self._after(self.changes.get(x), place) >= 0 for x in sorted(facts.found)),
@@ -479,22 +498,25 @@ class CodingFacts:
         """Describe what becomes of an edit: changed again, taken back, or part of the final patch."""
         if not facts.writes:
             return {}
-        again = min((p for p in (self._after(self.changes.get(x), place) for x in sorted(facts.writes)) if p > 0), default=-1)
-        undone = min((p for p in (self._after(self.restored.get(x), place) for x in sorted(facts.writes)) if p > 0), default=-1)
+        again = self._next(self.changes, facts.writes, place)
+        undone = self._next(self.restored, facts.writes, place)
         if undone < 0:
             undone = self._after(self.restored.get("*"), place)
-        gone = min((p for p in (self._after(self.deleted.get(x), place) for x in sorted(facts.writes)) if p > 0), default=-1)
-        pieces = [_SPACE.sub("", piece.replace("\\", "")) for text in facts.action.added for piece in text.split("\n")[:200]]
-        pieces = [piece for piece in pieces if len(piece) >= 4]
-        final = self.diff_added.replace("\\", "")
-        ran = min((p for p in (self._after(self.run_at.get(x), place - 1) for x in sorted(facts.writes)) if p >= 0), default=-1)
+        gone = self._next(self.deleted, facts.writes, place)
+        pieces = [
+            _SPACE.sub("", piece.replace("\\", "")) for text in facts.action.added for piece in text.split("\n")[:200]
+        ]
+        pieces = [piece for piece in pieces if len(piece) >= 4][:MAX_PIECES]
+        ran = self._next(self.run_at, facts.writes, place - 1)
         return {
-            "edit_again_gap": again - place if again >= 0 else NAN,
+            "edit_again_gap": _gap(again, place),
             "edit_again_tries_n": self._between(self.tries, place, again) if again >= 0 else NAN,
-            "edit_undone_gap": undone - place if undone >= 0 else NAN,
-            "edit_gone_gap": gone - place if gone >= 0 else NAN,
-            "edit_kept_f": sum(piece in final for piece in pieces) / len(pieces) if pieces and final else NAN,
-            "edit_run_gap": ran - place if ran >= 0 else NAN,
+            "edit_undone_gap": _gap(undone, place),
+            "edit_gone_gap": _gap(gone, place),
+            "edit_kept_f": sum(piece in self.diff_added for piece in pieces) / len(pieces)
+            if pieces and self.diff_added
+            else NAN,
+            "edit_run_gap": _gap(ran, place),
             "edit_run_outcome": OUTCOMES.index(self.facts[ran].outcome) if ran >= 0 else NAN,
             "edit_run_new_f": self.facts[ran].fresh / max(len(self.facts[ran].lines), 1) if ran >= 0 else NAN,
             "edit_run_like_is": bool(bisect_left(self.alike[self.facts[ran].alike], ran)) if ran >= 0 else NAN,
@@ -509,17 +531,17 @@ class CodingFacts:
             (runs[at - 1] for x in sorted(facts.runs) if (runs := self.run_at[x]) and (at := bisect_left(runs, place))),
             default=-1,
         )
-        again = min((p for p in (self._after(self.run_at[x], place) for x in sorted(facts.runs)) if p > 0), default=-1)
-        change = min((p for p in (self._after(self.changes.get(x), place) for x in sorted(facts.runs)) if p > 0), default=-1)
-        gone = min((p for p in (self._after(self.deleted.get(x), place) for x in sorted(facts.runs)) if p > 0), default=-1)
+        again = self._next(self.run_at, facts.runs, place)
+        change = self._next(self.changes, facts.runs, place)
+        gone = self._next(self.deleted, facts.runs, place)
         return {
-            "run_before_gap": before - place if before >= 0 else NAN,
+            "run_before_gap": _gap(before, place),
             "run_before_source_edits_n": self._between(self.source_edits, before, place) if before >= 0 else NAN,
             "run_before_script_changes_n": self._changed(facts.runs, before, place) if before >= 0 else NAN,
             "run_before_like_is": self.facts[before].alike == facts.alike if before >= 0 else NAN,
-            "run_again_gap": again - place if again >= 0 else NAN,
-            "run_change_gap": change - place if change >= 0 else NAN,
-            "run_gone_gap": gone - place if gone >= 0 else NAN,
+            "run_again_gap": _gap(again, place),
+            "run_change_gap": _gap(change, place),
+            "run_gone_gap": _gap(gone, place),
             "run_scratch_is": any(path in self.scratch for path in facts.runs),
         }
 
@@ -604,22 +626,28 @@ class CodingFacts:
         before = [(at, other) for at, other in order if other < place]
         after = [(at, other) for at, other in order if other > place]
         kinds = self.facts
+        tries = set(self.tries)
         mark("whole_rank", [at for at, other in before if count and facts.shown.get(other, 0) >= NEARLY_ALL * count])
         ranked = sorted(before, key=lambda item: (-facts.first.get(item[1], 0), item[1]))
         mark("lines_first_rank", [at for at, other in ranked if facts.first.get(other, 0)])
         mark("like_rank", [at for at, other in before if kinds[other].alike == facts.alike])
-        mark("same_outcome_rank", [at for at, other in before if kinds[other].outcome == facts.outcome and facts.outcome != "fine"])
+        mark(
+            "same_outcome_rank",
+            [at for at, other in before if kinds[other].outcome == facts.outcome and facts.outcome != "fine"],
+        )
         mark("run_before_rank", [at for at, other in reversed(before) if kinds[other].runs & facts.runs])
         mark("next_act_rank", [at for at, other in after if not kinds[other].look])
         mark("next_edit_rank", [at for at, other in after if kinds[other].source])
         mark("next_look_rank", [at for at, other in after if kinds[other].look and kinds[other].outcome == "fine"])
         mark("next_path_rank", [at for at, other in after if kinds[other].paths & facts.paths])
-        mark("next_path_look_rank", [at for at, other in after if kinds[other].look and kinds[other].paths & facts.paths])
+        mark(
+            "next_path_look_rank", [at for at, other in after if kinds[other].look and kinds[other].paths & facts.paths]
+        )
         mark("next_edited_rank", [at for at, other in after if kinds[other].edited and kinds[other].look])
         mark("next_run_rank", [at for at, other in after if kinds[other].runs & (facts.runs | facts.writes)])
         mark("next_ok_try_rank", [
             at for at, other in after
-            if kinds[other].outcome in ("fine", "failed_tests") and (kinds[other].runs or kinds[other].action.kind in _TRIES)
+            if kinds[other].outcome in ("fine", "failed_tests") and other in tries
         ])  # fmt: skip
         mark("next_rewrite_rank", [at for at, other in after if kinds[other].writes & (facts.writes | facts.runs)])
         mark("next_found_rank", [at for at, other in after if kinds[other].paths & facts.found])
@@ -636,10 +664,11 @@ CODING_TARGET_NAMES: tuple[str, ...] = tuple(
     run_before_script_changes_n run_before_like_is run_again_gap run_change_gap run_gone_gap run_scratch_is""".split()
 )
 CODING_PAIR_NAMES: tuple[str, ...] = tuple(
-    """c_kind c_outcome c_look_is c_paths_f c_runs_written_is c_wrote_run_is c_same_run_is c_same_write_is c_opens_found_is
-    c_lines_f c_lines_first_f c_range_f c_path_changes_n c_source_edits_n c_acts_n c_tries_n c_like_is c_edited_n
-    c_edited_first_is c_diff_is c_fresh_f c_pattern_is c_act_offset c_same_outcome_is whole_rank lines_first_rank like_rank
-    same_outcome_rank run_before_rank next_act_rank next_edit_rank next_look_rank next_path_rank next_path_look_rank
-    next_edited_rank next_run_rank next_ok_try_rank next_rewrite_rank next_found_rank""".split()
+    """c_kind c_outcome c_look_is c_paths_f c_runs_written_is c_wrote_run_is c_same_run_is c_same_write_is
+    c_opens_found_is c_lines_f c_lines_first_f c_range_f c_path_changes_n c_source_edits_n c_acts_n c_tries_n
+    c_like_is c_edited_n c_edited_first_is c_diff_is c_fresh_f c_pattern_is c_act_offset c_same_outcome_is
+    whole_rank lines_first_rank like_rank same_outcome_rank run_before_rank next_act_rank next_edit_rank
+    next_look_rank next_path_rank next_path_look_rank next_edited_rank next_run_rank next_ok_try_rank
+    next_rewrite_rank next_found_rank""".split()
 )
 _PAIR_COLUMN = {name: place for place, name in enumerate(CODING_PAIR_NAMES)}
