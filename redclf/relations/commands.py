@@ -22,9 +22,9 @@ COMMAND_KINDS: tuple[str, ...] = (
 )
 
 _SHELL_TOOLS = re.compile(r"(^|[_.\-])(bash|shell|sh|terminal|exec|execute|run_command|cmd)([_.\-]|$)", re.I)
-_HEREDOC = re.compile(r"<<-?\s*(['\"]?)(\w+)(?!\w)\1(.*?)^[^\S\n]*\2[^\S\n]*$", re.S | re.M)
+HEREDOC = re.compile(r"<<-?\s*(['\"]?)(\w+)(?!\w)\1(.*?)^[^\S\n]*\2[^\S\n]*$", re.S | re.M)
 _REDIRECT = re.compile(r"(?<![<0-9&])>{1,2}\s*([\w./~+\-]+)")
-_PATH = re.compile(r"(?<![\w$])(?:[\w.~+\-]*/)*[\w+\-]+\.[A-Za-z]\w{0,5}\b|(?:[\w.~+\-]+/)+[\w.+\-]*")
+PATH = re.compile(r"(?<![\w$])(?:[\w.~+\-]*/)*[\w+\-]+\.[A-Za-z]\w{0,5}\b|(?:[\w.~+\-]+/)+[\w.+\-]*")
 _PATH_RUN = re.compile(r"\$?[\w.~+\-/]+")
 #: Longer runs of a path's characters are data (rules of dashes, base64), and slow to search.
 _LONGEST_PATH = 1_000
@@ -85,14 +85,15 @@ def _looks_like_shell(tool: str, arguments: dict[str, object]) -> bool:
     return bool(_SHELL_TOOLS.search(tool)) or len(arguments) <= 2
 
 
-def _base(path: str) -> str:
+def base_name(path: str) -> str:
+    """Return the last part of a path, lower case."""
     return path.rstrip("/").rsplit("/", 1)[-1].lower()
 
 
-def _paths(text: str) -> list[str]:
+def paths_in(text: str) -> list[str]:
     """Return what looks like a file's path."""
     runs = (run for run in _PATH_RUN.findall(text) if len(run) <= _LONGEST_PATH and ("." in run or "/" in run))
-    return [path for run in runs for path in _PATH.findall(run)]
+    return [path for run in runs for path in PATH.findall(run)]
 
 
 @lru_cache(maxsize=4096)
@@ -114,8 +115,8 @@ def parse_command(text: str) -> Command:
         head = script.split("\n", 1)[0]
         return f" {head} "
 
-    outline = _HEREDOC.sub(keep, text)
-    writes = {_base(name) for name in _REDIRECT.findall(outline) if name not in ("/dev/null",)}
+    outline = HEREDOC.sub(keep, text)
+    writes = {base_name(name) for name in _REDIRECT.findall(outline) if name not in ("/dev/null",)}
     writes.discard("null")
     kinds: set[str] = set()
     for segment in re.split(r"[|;&\n]+", outline):
@@ -127,15 +128,15 @@ def parse_command(text: str) -> Command:
         verb = words[0].rsplit("/", 1)[-1]
         if verb == "sed" and any(word.startswith("-i") for word in words[1:3]):
             kinds.add("edit")
-            writes.update(_base(word) for word in words[2:] if _PATH.fullmatch(word))
+            writes.update(base_name(word) for word in words[2:] if PATH.fullmatch(word))
         elif verb in _EDIT:
             kinds.add("edit")
-            writes.update(_base(word) for word in words[1:] if _PATH.fullmatch(word))
+            writes.update(base_name(word) for word in words[1:] if PATH.fullmatch(word))
         elif verb == "git":
             sub = words[1] if len(words) > 1 else ""
             kinds.add("edit" if sub in ("apply", "checkout", "stash", "reset", "restore") else "git")
             if sub in ("checkout", "restore", "apply"):
-                writes.update(_base(word) for word in words[2:] if _PATH.fullmatch(word))
+                writes.update(base_name(word) for word in words[2:] if PATH.fullmatch(word))
         elif verb in _SEARCH:
             kinds.add("search")
         elif verb in _VIEW:
@@ -149,13 +150,13 @@ def parse_command(text: str) -> Command:
     script = "\n".join(scripts)
     if re.search(r"\.write\(|write_text\(|open\([^)]*['\"][wa]\+?['\"]", script) and "run" in kinds:
         kinds.add("edit")
-        writes.update(_base(name) for name in _paths(script))
+        writes.update(base_name(name) for name in paths_in(script))
     if _TEST.search(outline):
         kinds.add("test")
     if _INSTALL.search(outline):
         kinds.add("install")
     kind = next((kind for kind in COMMAND_KINDS[1:] if kind in kinds), "other")
-    reads = {_base(name) for name in _paths(outline)}
+    reads = {base_name(name) for name in paths_in(outline)}
     reads.discard("null")
     reads.discard("")
     found = _RANGE.search(outline)

@@ -16,6 +16,7 @@ from itertools import accumulate
 import numpy as np
 
 from redclf.relations.candidates import Candidate, CandidateIndex
+from redclf.relations.coding import CODING_PAIR_NAMES, CODING_TARGET_NAMES, CodingFacts
 from redclf.relations.commands import COMMAND_KINDS
 from redclf.relations.siblings import GROUP_NAMES, Siblings
 from redclf.relations.siblings import PAIR_NAMES as SIBLING_PAIR_NAMES
@@ -116,6 +117,7 @@ class Relations:
     ) -> None:
         self.view = view
         self.index = CandidateIndex(view)
+        self.coding = CodingFacts(view)
         steps = view.steps
         self.targets = [step.ordinal for step in steps if step.assistant and only in (None, step.ordinal)]
         self.writes = [step.ordinal for step in steps if step.write]
@@ -348,6 +350,7 @@ class Relations:
                 if other.tool == target.tool:
                     summary["args_like_after"] = _max(summary["args_like_after"], values["args_jaccard_f"])
         self._ranks(rows, candidates, target)
+        rows[:, -len(CODING_PAIR_NAMES) :] = self.coding.pairs(target, candidates)
         if cover_before:
             best, place = max(cover_before)
             changes, touched = self._changed(-place, target.ordinal, target)
@@ -594,6 +597,7 @@ class Relations:
             "script_later_n": later_same_file,
             "script_is": bool(cmd.script),
         }
+        values.update(dict.fromkeys(CODING_TARGET_NAMES, NAN) | self.coding.target(step))
         return [float(values[name]) for name in _OWN_TARGET_NAMES]
 
 
@@ -629,6 +633,7 @@ _OWN_TARGET_NAMES: tuple[str, ...] = tuple(
     ids_cover_before_f cover_same_tool_f cover_after_f joint_cover_f joint_ids_cover_f args_like_before_f
     args_like_after_f best_cover_f best_cover_gap best_cover_writes_n best_cover_touched_is command_kind files_n
     files_written_n files_later_edit_is files_later_n script_later_n script_is""".split()
+    + list(CODING_TARGET_NAMES)
 )
 
 _OWN_PAIR_NAMES: tuple[str, ...] = tuple(
@@ -643,6 +648,7 @@ _OWN_PAIR_NAMES: tuple[str, ...] = tuple(
     first_same_call_rank cover_rank ids_cover_rank args_rank score_rank_after asked_rank_after score_rank_same
     run_end_is in_run_is role own_is turn_rank first_user_is last_message_is has_call_is message_length message_new_f
     arg_ids_first_is args_first_is policy_args_f""".split()
+    + list(CODING_PAIR_NAMES)
 )
 _PAIR_COLUMN = {name: place for place, name in enumerate(_OWN_PAIR_NAMES)}
 #: Columns that hold for every step or joint candidate.

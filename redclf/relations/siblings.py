@@ -21,7 +21,7 @@ from redclf.relations.views import StepView, TrajectoryView
 
 NAN = math.nan
 #: Siblings looked at one by one, around a step.
-MAX_SIBLINGS = 60
+MAX_SIBLINGS = 16
 
 _WANTS_ALL = re.compile(
     r"\b(all|every|each|both|everything|any of|as many|total|list|rest of|other ones|multiple|several)\b", re.I
@@ -160,7 +160,7 @@ class Siblings:
         siblings = self._siblings[step.tool, step.turn]
         hits = self._hits[step.tool, step.turn]
         known, later, beside = self._known(step, hits)
-        if place in hits:
+        if _holds(hits, place):
             position = 5.0
         elif not hits:
             position = 0.0
@@ -234,9 +234,9 @@ class Siblings:
         at, end = bisect_left(hits, step.ordinal), bisect_right(hits, step.ordinal)
         previous = hits[at - 1] if at else None
         following = hits[end] if end < len(hits) else None
-        near = [p for p in hits[max(0, at - MAX_SIBLINGS) : end + MAX_SIBLINGS] if p != step.ordinal]
+        near = {p for p in hits[max(0, at - MAX_SIBLINGS) : end + MAX_SIBLINGS] if p != step.ordinal}
         near_results = {steps[p].result_index for p in near}
-        named = frozenset[str]().union(*(self._own[p] for p in near))
+        named = frozenset[str]().union(*(self._own[p] for p in sorted(near)))
         user_step = _next(self._user_steps, step.ordinal)
         new_facts = _next(self._new_facts, step.ordinal)
         after = bisect_right(view.assistant_texts, step.result_index)
@@ -277,6 +277,12 @@ class Siblings:
 def _after(places: Sequence[int] | None, after: int) -> bool:
     """Return whether the last of the sorted `places` comes after `after`."""
     return bool(places) and places[-1] > after  # type: ignore[index]
+
+
+def _holds(places: Sequence[int], place: int) -> bool:
+    """Return whether sorted `places` hold a place."""
+    at = bisect_left(places, place)
+    return at < len(places) and places[at] == place
 
 
 def _next(places: Sequence[int], after: int) -> int | None:

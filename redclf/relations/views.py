@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from redclf.failure import failure_kind
+from redclf.relations.actions import editor_command
 from redclf.relations.commands import NO_COMMAND, Command, parse_command, shell_text
 from redclf.trajectory import Trajectory
 
@@ -211,13 +212,14 @@ class TrajectoryView:
         values = tuple(sorted({_SPACE.sub(" ", value).strip().lower() for _, value in leaves}))
         arg_atoms = frozenset[str]().union(*(atoms_of(value[:4_000]) for value in values))
         result = self.trajectory.messages[item.result_index].content
-        shell = shell_text(call.name, arguments)
-        command = parse_command(shell) if shell is not None else NO_COMMAND
+        edited = editor_command(call.name, arguments)
+        shell = None if edited is not None else shell_text(call.name, arguments)
+        command = edited or (parse_command(shell) if shell is not None else NO_COMMAND)
         atoms, facts, structure, items = _read_result(result)
         failure = failure_kind(result)
         stripped = result.strip()
         verb = verb_kind(call.name)
-        write = (verb > 0 if shell is None else bool(command.writes)) and failure is None
+        write = (bool(command.writes) if command.kind != "none" else verb > 0) and failure is None
         return StepView(
             ordinal=item.ordinal,
             call_index=item.call_index,
