@@ -42,16 +42,7 @@ _GROUP_COLUMNS = np.asarray([TARGET_NAMES.index(name) for name in GROUP_NAMES])
 
 @dataclass(frozen=True)
 class BoostingSettings:
-    """Settings of the models, chosen once for all folds.
-
-    Parameters
-    ----------
-    members, evidence_members : int
-        Boosters averaged in each model of the second pass. Labels of one task go together, so each booster
-        sees other tasks rather than other rows.
-    share, evidence_share : float
-        Share of the tasks that one member sees.
-    """
+    """Settings of the models, chosen once for all folds."""
 
     learning_rate: float = 0.04
     leaves: int = 31
@@ -64,10 +55,6 @@ class BoostingSettings:
     first_category_rounds: int = 90
     feature_fraction: float = 0.25
     category_feature_fraction: float = 0.25
-    members: int = 4
-    share: float = 0.6
-    evidence_members: int = 2
-    evidence_share: float = 0.7
     threads: int = 2
     extra: dict[str, Any] = field(default_factory=dict)
 
@@ -122,28 +109,17 @@ def listwise_objective(groups: Sequence[int]) -> Callable[..., tuple[np.ndarray,
 
 
 @dataclass
-class Ensemble:
-    """Boosters whose raw scores are averaged."""
-
-    boosters: list[lgb.Booster]
-
-    def raw(self, rows: np.ndarray) -> np.ndarray:
-        """Return raw scores, shape (n,) or (n, classes)."""
-        return np.mean([booster.predict(rows, raw_score=True) for booster in self.boosters], axis=0)
-
-
-@dataclass
 class FirstPass:
     """The models that look at each target by itself."""
 
-    redundant: Ensemble
-    category: Ensemble
+    redundant: lgb.Booster
+    category: lgb.Booster
 
     def context(self, table: Table) -> np.ndarray:
         """Return what this pass says about the other targets, shape (n_targets, len(CONTEXT_NAMES))."""
         if not len(table.targets):
             return np.zeros((0, len(CONTEXT_NAMES)), dtype=np.float32)
-        logits, categories = self.redundant.raw(table.targets), self.category.raw(table.targets)
+        logits, categories = _raw(self.redundant, table.targets), _raw(self.category, table.targets)
         return context_rows(logits, categories, [step[0] for step in table.steps], table.tools)
 
 
@@ -152,10 +128,10 @@ class Boosting:
     """The fitted models of both passes."""
 
     first: FirstPass
-    redundant: Ensemble
-    category: Ensemble
-    evidence: Ensemble
-    given: Ensemble
+    redundant: lgb.Booster
+    category: lgb.Booster
+    evidence: lgb.Booster
+    given: lgb.Booster
 
     def predict(self, table: Table, floor: float = -math.inf) -> list[tuple[float, np.ndarray]]:
         """Return, per target, the logit of redundancy and the log-probabilities of its cells.
@@ -169,8 +145,8 @@ class Boosting:
         if not len(table.targets):
             return []
         targets = np.concatenate([table.targets, self.first.context(table)], axis=1)
-        logits = self.redundant.raw(targets)
-        category = self.category.raw(targets)
+        logits = _raw(self.redundant, targets)
+        category = _raw(self.category, targets)
         out = [
             (float(logit), np.full((N_CATEGORIES, len(pairs)), -math.log(N_CATEGORIES * len(pairs))))
             for logit, pairs in zip(logits, table.pairs, strict=True)
@@ -178,10 +154,11 @@ class Boosting:
         read = [k for k in range(len(targets)) if logits[k] > floor or table.redundant[k] == 1]
         if not read:
             return out
-        evidence = self.evidence.raw(
-            np.concatenate([pair_rows(targets[k], table.pairs[k], c) for k in read for c in range(N_CATEGORIES)])
+        evidence = _raw(
+            self.evidence,
+            np.concatenate([pair_rows(targets[k], table.pairs[k], c) for k in read for c in range(N_CATEGORIES)]),
         )
-        given = self.given.raw(np.concatenate([given_rows(targets[k], table.pairs[k]) for k in read]))
+        given = _raw(self.given, np.concatenate([given_rows(targets[k], table.pairs[k]) for k in read]))
         start = 0
         for k in read:
             count = len(table.pairs[k])
@@ -198,26 +175,9 @@ def _without_group(targets: np.ndarray) -> np.ndarray:
     return out
 
 
-def _fit_members(
-    tables: Sequence[Table], fit: Callable[[Sequence[Table], int], lgb.Booster], members: int, share: float, seed: int
-) -> Ensemble:
-    """Fit each member on a random share of the tasks; on all of them where one member is wanted."""
-    if members == 1:
-        return Ensemble([fit(tables, seed)])
-    boosters = []
-    for member in range(members):
-        chosen = [t for t in tables if _draw(t.group, seed, member) < share and _usable(t)]
-        boosters.append(fit(chosen if _labelled(chosen) else tables, seed + member))
-    return Ensemble(boosters)
-
-
-def _draw(group: tuple[str, str], seed: int, member: int) -> float:
-    """Return a number in [0, 1) that is the same for all trajectories of a task."""
-    return zlib.crc32(f"{seed}:{member}:{group[0]}:{group[1]}".encode()) / 2**32
-
-
-def _usable(table: Table) -> bool:
-    return len(table.targets) > 0
+def _raw(booster: lgb.Booster, rows: np.ndarray) -> np.ndarray:
+    """Return raw scores, shape (n,) or (n, classes)."""
+    return np.asarray(booster.predict(rows, raw_score=True))
 
 
 def _fit_redundant(tables: Sequence[Table], settings: BoostingSettings, seed: int, rounds: int) -> lgb.Booster:
@@ -277,8 +237,8 @@ def _with_gold(tables: Sequence[Table]) -> list[tuple[Table, int]]:
 
 def _fit_first(tables: Sequence[Table], settings: BoostingSettings, seed: int) -> FirstPass:
     return FirstPass(
-        Ensemble([_fit_redundant(tables, settings, seed, settings.first_rounds)]),
-        Ensemble([_fit_category(tables, settings, seed, settings.first_category_rounds)]),
+        _fit_redundant(tables, settings, seed, settings.first_rounds),
+        _fit_category(tables, settings, seed, settings.first_category_rounds),
     )
 
 
@@ -308,19 +268,12 @@ def fit_boosting(tables: Sequence[Table], settings: BoostingSettings, seed: int 
     wide = _with_context(tables, settings, seed)
     plain = [replace(t, targets=_without_group(t.targets)) for t in wide]
 
-    def fit(
-        tables: Sequence[Table], make: Callable[[Sequence[Table], int], lgb.Booster], evidence: bool = False
-    ) -> Ensemble:
-        members = settings.evidence_members if evidence else settings.members
-        share = settings.evidence_share if evidence else settings.share
-        return _fit_members(tables, make, members, share, seed)
-
     return Boosting(
         first,
-        redundant=fit(wide, lambda t, s: _fit_redundant(t, settings, s, settings.rounds)),
-        category=fit(wide, lambda t, s: _fit_category(t, settings, s, settings.category_rounds)),
-        evidence=fit(plain, lambda t, s: _fit_evidence(t, settings, s), evidence=True),
-        given=fit(plain, lambda t, s: _fit_given(t, settings, s)),
+        redundant=_fit_redundant(wide, settings, seed, settings.rounds),
+        category=_fit_category(wide, settings, seed, settings.category_rounds),
+        evidence=_fit_evidence(plain, settings, seed),
+        given=_fit_given(plain, settings, seed),
     )
 
 
