@@ -39,6 +39,26 @@ _TRANSIENT = re.compile(
     | \b(?:please[ ])?try[ ]again[ ]later\b
     | \b(?:http|status|code|error)\b[ :=/."'\w]{0,16}?\b(?:408|429|500|502|503|504|529)\b
     | ^\s*(?:408|429|500|502|503|504|529)\b(?=[ :-]*[a-z])
+    | \b(?:over[ ]?loaded|over[ ]capacity|throttled|throttling|unreachable|preempted|evicted)\b
+    | \bnot[ ](?:reachable|responding)\b | \b(?:did|does|do)[ ]not[ ](?:respond|answer)\b
+    | \bno[ ](?:answer|response|reply|bytes)[ ](?:from|within|received)\b
+    | \b(?:null|empty)[ ](?:response|reply)[ ]from\b | \bgave[ ]up[ ]waiting\b
+    | \b(?:hang|hung)[ ]up\b | \bbroken[ ]pipe\b | \bend[ ]of[ ]stream\b | \bhandshake[ ](?:failed|failure|error)
+    | \bno[ ](?:route[ ]to[ ]host|healthy[ ]upstream)\b | \bname[ ]or[ ]service[ ]not[ ]known\b
+    | \bhost[ ]\S*[ ]?(?:is[ ])?(?:down|unreachable)\b | \btransport[ ]is[ ]closing\b
+    | \bconnection[ ](?:abort|broken|interrupted|dropped) | \blost[ ](?:its|the)[ ]connection\b
+    | \bcould[ ]not[ ](?:reach|obtain[ ]a[ ]connection)\b | \bcircuit[ ]breaker\b | \block[ ]wait\b
+    | \b(?:acquire|obtain)[ ]a[ ]lock\b | \bstatement[ ]timeout\b | \b(?:i/o|io|connect|socket)[ ]timeout\b
+    | \b(?:server|worker|workers|backend|service)[ ](?:is|are|was)[ ](?:busy|restarted|restarting)\b
+    | \b(?:under|for|down[ ]for)[ ]maintenance\b | \bmaintenance[ ]window\b | \btoo[ ]many[ ]connections\b
+    | \b(?:try|retry)[ ](?:it[ ])?again[ ]in[ ]\d | \bretry[ -]after\b | \bback[ ]off\b | \bmomentarily\b
+    | zeitüberschreitung | (?:antwortet|erreichbar)\b.{0,9}\bnicht\b | nicht[ ]erreichbar | antwortet[ ]nicht
+    | vorübergehend | zu[ ]viele[ ]anfragen | verbindung\b.{0,20}(?:unterbrochen|abgebrochen|verloren)
+    | ne[ ]répond[ ]pas | délai[ ]d'attente | trop[ ]de[ ]requêtes | momentanément | temporairement
+    | tiempo[ ]de[ ]espera | no[ ]está[ ]disponible | conexión\b.{0,20}(?:rechazada|perdida) | perdió[ ]la[ ]conexión
+    | tempo[ ]limite | erro[ ]interno | non[ ]risponde | sovraccarico | momentaneamente | reageert[ ]niet
+    | 超时 | 暂时不可用 | 连接失败 | 繁忙 | タイムアウト | 接続でき | 시간이[ ]초과 | 응답하지
+    | временно[ ]недоступ | время[ ]ожидания | zaman[ ]aşımı | limit[ ]czasu | انتهت[ ]مهلة
     """,
     re.IGNORECASE | re.VERBOSE,
 )
@@ -65,6 +85,9 @@ _LEADING_ERROR = re.compile(
       | [45]\d\d[ ]
         (?:client|server|bad|unauthorized|forbidden|not|request|too|internal|service|gateway)
       | (?:/\S+/)?(?:ba)?sh:[ ]
+      | curl:[ ]\(\d+\) | panic:[ ] | grpc[ ]error | (?:[a-z_]\w*\.)+[A-Z]\w*(?:Error|Exception):
+      | (?:status|state)[ ]?:[ ](?:error|failed)\b | (?:ok|success)[ ]?:[ ]false\b
+      | <\??(?:xml|error|fault)\b | error_?code\b
     )
     """,
     re.IGNORECASE | re.VERBOSE,
@@ -72,8 +95,8 @@ _LEADING_ERROR = re.compile(
 
 _LEADING_JSON_ERROR = re.compile(r"""\s*\{\s*"(?:error|errors|exception)"\s*:\s*["{\[]""", re.IGNORECASE)
 _SHELL = re.compile(r"\s*<returncode>(-?\d+)</returncode>\s*(?:<exception>|<(?:output|warning)>)?", re.IGNORECASE)
-_ERROR_FIELDS: Final = ("error", "errors", "exception", "error_message", "errormessage")
-_DETAIL_FIELDS: Final = ("message", "detail", "details", "reason", "description", "type", "code")
+_ERROR_FIELDS: Final = ("error", "errors", "exception", "error_message", "errormessage", "fault")
+_DETAIL_FIELDS: Final = ("message", "detail", "details", "reason", "description", "type", "code", "content", "hint")
 _FAILED_STATUS: Final = frozenset({"error", "failed", "failure", "fail"})
 
 
@@ -130,7 +153,8 @@ def _plain_failure(head: str, text: str) -> FailureKind | None:
         # The exception stands in the last line of a traceback.
         return _kind_of(text[-_HEAD:].rstrip().rsplit("\n", 1)[-1])
     if _LEADING_ERROR.match(line):
-        return _kind_of(line)
+        # A short reply may name its cause in the lines that follow.
+        return _kind_of(text.strip() if len(text) <= _SHORT else line)
     if len(text) <= _SHORT and "\n" not in text.strip():
         if _UNKNOWN_TOOL.search(line):
             return "unknown_tool"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 
@@ -76,14 +76,14 @@ def build_table(
     item: LabelledTrajectory,
     weights: Weights,
     origin: str | None = None,
-    inserted: frozenset[tuple[int, int]] | None = None,
+    inserted: Collection[tuple[int, int]] | None = None,
     scale: float = 1.0,
 ) -> Table:
     """Compute the relations of one labelled trajectory.
 
     Parameters
     ----------
-    inserted : frozenset of step, optional
+    inserted : collection of step, optional
         For an augmented copy: its injected steps. Only they enter the category and evidence
         models; the copy's other steps count as context for redundancy.
     """
