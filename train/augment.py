@@ -10,7 +10,7 @@ import copy
 import random
 import re
 import string
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -380,6 +380,8 @@ INJECTIONS: tuple[tuple[Callable[[Injector], bool], float], ...] = (
     (Injector.changed_repeat, 1.0),
 )
 
+INJECTION_NAMES: tuple[str, ...] = tuple(kind.__name__ for kind, _ in INJECTIONS)
+
 
 def rename_tools(item: LabelledTrajectory, rng: random.Random) -> LabelledTrajectory:
     """Give every tool another name, the same one throughout, so that nothing rests on names."""
@@ -407,7 +409,7 @@ def rename_tools(item: LabelledTrajectory, rng: random.Random) -> LabelledTrajec
 
 
 def augment(
-    item: LabelledTrajectory, seed: int, injections: int = 3, rename: float = 0.3
+    item: LabelledTrajectory, seed: int, injections: int = 3, rename: float = 0.3, without: Sequence[str] = ()
 ) -> tuple[LabelledTrajectory, frozenset[tuple[int, int]]] | None:
     """Return a copy of a trajectory with injected steps, and which steps those are.
 
@@ -420,17 +422,28 @@ def augment(
         How many steps to try to inject.
     rename : float
         Probability that the copy's tools are renamed.
+    without : sequence of str
+        Names of injections that are left out; the others stay as many as they were.
 
     Returns
     -------
     tuple or None
         None where nothing could be injected.
+
+    Raises
+    ------
+    ValueError
+        If `without` names no injection.
     """
+    unknown = set(without) - set(INJECTION_NAMES)
+    if unknown:
+        raise ValueError(f"without: expected some of {', '.join(INJECTION_NAMES)}, got {', '.join(sorted(unknown))}")
     rng = random.Random(f"{seed}:{item.trajectory.id}")
     injector = Injector(item, rng)
     kinds = [kind for kind, _ in INJECTIONS]
     weights = [weight for _, weight in INJECTIONS]
-    done = sum(kind(injector) for kind in rng.choices(kinds, weights, k=injections))
+    drawn = rng.choices(kinds, weights, k=injections)
+    done = sum(kind(injector) for kind in drawn if kind.__name__ not in without)
     if not done:
         return None
     copy_, inserted = _finish(injector.draft, item, f"augmented-{seed}")
@@ -442,10 +455,14 @@ def augment(
 def cut(item: LabelledTrajectory, after: int) -> LabelledTrajectory:
     """Return the trajectory as an agent loop has it, cut after interaction `after`.
 
-    Gold steps whose evidence is cut off are kept as redundant only if their evidence remains.
+    A loop goes on when all results of a message are there, so parallel calls stay together.
+    A gold step stays gold where its evidence is cut off: the annotators call it redundant, whether or not
+    a loop can see why by then. Such evidence is no candidate in the cut trajectory, so nothing learns it.
     """
     interactions = item.trajectory.interactions
-    end = interactions[min(after, len(interactions) - 1)].result_index + 1
+    last = interactions[min(after, len(interactions) - 1)].call_index
+    end = 1 + max(step.result_index for step in interactions if step.call_index <= last)
     trajectory: Trajectory = replace(item.trajectory, messages=item.trajectory.messages[:end])
-    gold = tuple(step for step in item.gold if step.step[1] < end and all(index < end for index in step.evidence))
-    return replace(item, trajectory=trajectory, gold=gold)
+    gold = tuple(step for step in item.gold if step.step[1] < end)
+    disputed = frozenset(step for step in item.disputed if step[1] < end)
+    return replace(item, trajectory=trajectory, gold=gold, disputed=disputed)

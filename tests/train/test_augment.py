@@ -163,6 +163,16 @@ class TestAugment:
         )
         assert set(found) == set(CATEGORIES)
 
+    def test_what_is_left_out_is_not_injected(self, tiny_items):
+        for item in tiny_items[:6]:
+            for seed in range(4):
+                made = augment(item, seed, injections=6, without=["repeat", "repeat_parallel"])
+                labels = {label.category for label in made[0].gold if label.step in made[1]} if made else set()
+                assert DUPLICATED not in labels
+        assert augment(tiny_items[0], 0, without=[kind.__name__ for kind, _ in INJECTIONS]) is None
+        with pytest.raises(ValueError, match=r"without: expected some of repeat.*, got repaet"):
+            augment(tiny_items[0], 0, without=["repaet"])
+
     def test_disputed_steps_move_along(self, tiny_items):
         item = next(i for i in tiny_items if len(i.gold) > 1)
         step = item.gold[-1].step
@@ -190,7 +200,7 @@ def test_rename_tools_is_one_name_a_tool(tiny_items):
 
 
 class TestCut:
-    def test_labels_whose_evidence_is_cut_off_go(self):
+    def test_labels_stay_where_their_evidence_is_cut_off(self):
         trajectory = chain(4)
         gold = (
             GoldStep((1, 2), EXPLORATORY, (5, 6)),
@@ -199,8 +209,13 @@ class TestCut:
         )
         item = LabelledTrajectory(trajectory, gold, frozenset(), "s", "d", ("d", "t"))
         found = cut(item, 1)
-        assert len(found.trajectory.messages) == 5 and [g.category for g in found.gold] == [DUPLICATED, INCORRECT]
+        assert len(found.trajectory.messages) == 5 and found.gold == gold
+        assert cut(item, 0).gold == gold[:1]
         assert len(cut(item, 99).trajectory.messages) == len(trajectory.messages)
+
+    def test_parallel_calls_stay_together(self):
+        item = LabelledTrajectory(chain(6, per_message=3), (), frozenset(), "s", "d", ("d", "t"))
+        assert len(cut(item, 0).trajectory.interactions) == 3 and not cut(item, 0).trajectory.pairing.unanswered_calls
 
 
 class TestWordings:
