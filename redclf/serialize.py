@@ -88,12 +88,22 @@ class Serializer:
     tokenize : callable
         Text to token ids, no special tokens.
     cls_id, sep_id : int
+    partner_text : bool
+        Whether the partner's text is read; without it a pair is its markers and the target.
     """
 
-    def __init__(self, view: TrajectoryView, tokenize: Callable[[str], list[int]], cls_id: int, sep_id: int) -> None:
+    def __init__(
+        self,
+        view: TrajectoryView,
+        tokenize: Callable[[str], list[int]],
+        cls_id: int,
+        sep_id: int,
+        partner_text: bool = True,
+    ) -> None:
         self.view = view
         self.tokenize = tokenize
         self.cls_id, self.sep_id = cls_id, sep_id
+        self.partner_text = partner_text
         self._pieces: dict[tuple[str, int], list[int]] = {}
 
     def _piece(self, kind: str, place: int, text: Callable[[], str], budget: int) -> list[int]:
@@ -125,7 +135,7 @@ class Serializer:
 
     def partner(self, candidate: Candidate) -> list[int]:
         """Return the ids of a candidate."""
-        if candidate.kind == "policy":
+        if candidate.kind == "policy" or not self.partner_text:
             return []
         if candidate.kind == "message":
             return self._message(candidate.members[0], PARTNER_MESSAGE)

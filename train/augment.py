@@ -13,6 +13,9 @@ from train.injections import INJECTIONS, Injector
 
 Step = tuple[int, int]
 
+#: What can be left out: kinds of injection, and disguises of whole copies.
+INJECTION_NAMES: tuple[str, ...] = (*INJECTIONS, *BEFORE, *AFTER)
+
 
 def augment(
     item: LabelledTrajectory,
@@ -40,7 +43,15 @@ def augment(
     -------
     tuple or None
         None where nothing could be injected.
+
+    Raises
+    ------
+    ValueError
+        If `without` holds a name that is neither.
     """
+    unknown = set(without) - set(INJECTION_NAMES)
+    if unknown:
+        raise ValueError(f"without: expected some of {', '.join(INJECTION_NAMES)}, got {', '.join(sorted(unknown))}")
     rng = random.Random(f"{seed}:{item.trajectory.id}")
     disguised = rng.random() < rename
     if disguised:
@@ -73,10 +84,14 @@ def augment(
 def cut(item: LabelledTrajectory, after: int) -> LabelledTrajectory:
     """Return the trajectory as an agent loop has it, cut after interaction `after`.
 
-    Gold steps whose evidence is cut off are kept as redundant only if their evidence remains.
+    A loop goes on when all results of a message are there, so parallel calls stay together.
+    A gold step stays gold where its evidence is cut off: the annotators call it redundant, whether or not
+    a loop can see why by then. Such evidence is no candidate in the cut trajectory, so nothing learns it.
     """
     interactions = item.trajectory.interactions
-    end = interactions[min(after, len(interactions) - 1)].result_index + 1
+    last = interactions[min(after, len(interactions) - 1)].call_index
+    end = 1 + max(step.result_index for step in interactions if step.call_index <= last)
     trajectory: Trajectory = replace(item.trajectory, messages=item.trajectory.messages[:end])
-    gold = tuple(step for step in item.gold if step.step[1] < end and all(index < end for index in step.evidence))
-    return replace(item, trajectory=trajectory, gold=gold)
+    gold = tuple(step for step in item.gold if step.step[1] < end)
+    disputed = frozenset(step for step in item.disputed if step[1] < end)
+    return replace(item, trajectory=trajectory, gold=gold, disputed=disputed)

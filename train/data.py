@@ -13,7 +13,6 @@ from redclf.relations.features import Relations
 from redclf.relations.views import TrajectoryView
 from redclf.runtime.shortlist import shortlist
 from redclf.serialize import Serializer
-from train.augment import augment
 from train.stacking import Scores
 from train.tables import Table
 
@@ -71,6 +70,7 @@ def build_targets(
     tokenize: Callable[[str], list[int]],
     special: tuple[int, int],
     partners: int,
+    partner_text: bool,
     select: Callable[[Table, int, float], bool],
 ) -> Iterable[Target]:
     """Yield the targets of trajectories whose tables and relation scores are given.
@@ -79,6 +79,8 @@ def build_targets(
     ----------
     partners : int
         Candidates per target that the encoder reads.
+    partner_text : bool
+        Whether it reads the candidates' text, or their relation markers alone.
     select : callable
         Table, place and redundancy logit to whether the target is wanted.
     """
@@ -91,7 +93,7 @@ def build_targets(
             continue
         view = TrajectoryView(item.trajectory)
         relations = Relations(view)
-        serializer = Serializer(view, tokenize, *special)
+        serializer = Serializer(view, tokenize, *special, partner_text=partner_text)
         for place in wanted:
             logit, cells = scores[table.id][place]
             chosen = shortlist(cells, partners)
@@ -110,16 +112,3 @@ def build_targets(
                 table.gold[place],
                 float(table.weight[place]),
             )
-
-
-def copies_of(
-    items: Sequence[LabelledTrajectory], copies: int, injections: int, rename: float
-) -> list[LabelledTrajectory]:
-    """Return the augmented copies, the same as their tables were made from."""
-    found = []
-    for item in items:
-        for seed in range(copies):
-            made = augment(item, seed, injections=injections, rename=rename)
-            if made is not None:
-                found.append(made[0])
-    return found

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
@@ -21,7 +22,6 @@ from redclf.model.pair_encoder import PairEncoder
 from redclf.runtime.relation_scorer import feature_names
 from redclf.taxonomy import CATEGORIES
 from train.boosting import Boosting
-from train.fitting import Fit
 from train.recipe import Recipe
 from train.trees import save_onnx
 
@@ -120,8 +120,16 @@ def _add_int8(graph: onnx.GraphProto, name: str, values: np.ndarray, axis: int) 
         graph.initializer.append(numpy_helper.from_array(scale, f"{name}_scale_column"))
 
 
-def write_config(folder: Path, recipe: Recipe, fit: Fit, items: Sequence[LabelledTrajectory]) -> None:
-    """Write `config.json`, the tokenizer's companion data and the hashes of the training part."""
+def write_config(
+    folder: Path, recipe: Recipe, calibration: Mapping[str, Any], items: Sequence[LabelledTrajectory]
+) -> None:
+    """Write `config.json` and the hashes of the training part.
+
+    Parameters
+    ----------
+    calibration : mapping
+        Row of the ablation to its calibration, as `Fit.to_dict` gives.
+    """
     config = {
         "format": FORMAT,
         "name": f"redclf-{recipe.name}",
@@ -129,7 +137,8 @@ def write_config(folder: Path, recipe: Recipe, fit: Fit, items: Sequence[Labelle
         "base": recipe.base,
         "partners": recipe.partners,
         "floor": recipe.floor,
-        "calibration": fit.to_dict(),
+        "partner_text": recipe.partner_text,
+        "calibration": dict(calibration),
         "features": feature_names(),
         "recipe": recipe.to_dict(),
     }

@@ -16,10 +16,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from redclf.benchmark.data import LabelledTrajectory, load_benchmark, load_splits
-from redclf.errors import RedclfError
 from train.card import write_card
-from train.crossval import clock_log
+from train.command import clock_log, guarded, load_items
 from train.export import (
     export_encoder,
     export_trees,
@@ -27,27 +25,10 @@ from train.export import (
     save_tokenizer,
     write_config,
 )
-from train.fitting import Workshop, fit_encoder, mean_cells
+from train.fitting import Workshop, fit_encoder, mean_cells, relations_calibration
 from train.provenance import header
 from train.recipe import claim, load_recipe
 from train.stacking import Stack
-
-FOLDS = 5
-
-
-def load_training_data(roots: Sequence[str]) -> tuple[list[LabelledTrajectory], dict[str, int]]:
-    """Load trajectories, with the folds of `splits.json`, or five task-grouped ones where it is missing."""
-    items: list[LabelledTrajectory] = []
-    folds: dict[str, int] = {}
-    for root in roots:
-        found = load_benchmark(root)
-        items += found
-        if (Path(root) / "splits.json").exists():
-            folds |= load_splits(root)
-            continue
-        groups = {group: place % FOLDS for place, group in enumerate(sorted({item.group for item in found}))}
-        folds |= {item.trajectory.id: groups[item.group] for item in found}
-    return items, folds
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -59,42 +40,43 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--metrics", help="results JSON of train.crossval, which the card quotes")
     parser.add_argument("--fusion", help="run folder of train.crossval, whose folds' mean fusion weights are taken")
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="override a config value")
+    parser.add_argument(
+        "--relations-only", action="store_true", help="no encoder: a folder for `--detector relations` alone"
+    )
     options = parser.parse_args(arguments)
-    try:
-        return train(options)
-    except (RedclfError, ValueError) as error:
-        print(f"redclf train: {error}", file=sys.stderr)
-        return 2
+    return guarded(parser.prog, lambda: train(options))
 
 
-def train(options: argparse.Namespace) -> int:
+def train(options: argparse.Namespace) -> None:
     """Train, calibrate and export."""
     recipe = load_recipe(options.config, options.set)
-    items, folds = load_training_data(options.data)
+    items, folds = load_items(options.data)
     folder = Path(options.output)
     work = folder / "work"
-    claim(work, recipe)
-    workshop = Workshop.open(recipe, items, clock_log)
+    workshop = Workshop.open(recipe, items, clock_log, encoder=not options.relations_only)
+    claim(work, recipe, workshop.digest)
     stack = Stack(
         workshop.originals, workshop.extra, folds, recipe.boosting, work / "relations", recipe.seed, clock_log
     )
     scores = stack.stacked(None)
-    fit = fit_encoder(workshop, items, scores, work / "encoder")
-    if options.fusion:
-        fit.fusion = replace(fit.fusion, cells=mean_cells(Path(options.fusion)))
-    clock_log("fitting relations on all trajectories")
-    export_trees(stack.fit(frozenset()), folder / "relations")
-    save_tokenizer(workshop.tokenizer, folder)
-    fit.module.save_pretrained(work / "encoder")
-    export_encoder(fit.module, work / "encoder.fp32.onnx")
-    quantise_encoder(work / "encoder.fp32.onnx", folder / "encoder.onnx")
-    write_config(folder, recipe, fit, items)
+    if options.relations_only:
+        calibration: dict[str, Any] = {"relations": vars(relations_calibration(workshop, items, scores))}
+    else:
+        fit = fit_encoder(workshop, items, scores, work / "encoder")
+        if options.fusion:
+            fit.fusion = replace(fit.fusion, cells=mean_cells(Path(options.fusion)))
+        calibration = fit.to_dict()
+        save_tokenizer(workshop.tokenizer, folder)
+        fit.module.save_pretrained(work / "encoder")
+        export_encoder(fit.module, work / "encoder.fp32.onnx")
+        quantise_encoder(work / "encoder.fp32.onnx", folder / "encoder.onnx")
+    export_trees(stack.model(frozenset()), folder / "relations")
+    write_config(folder, recipe, calibration, items)
     measured: Mapping[str, Any] = {}
     if options.metrics:
         measured = json.loads(Path(options.metrics).read_text(encoding="utf-8"))
     write_card(folder, recipe, header(items, recipe.seed, "train.finetune"), measured)
     clock_log(f"wrote {folder}")
-    return 0
 
 
 if __name__ == "__main__":

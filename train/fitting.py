@@ -6,7 +6,7 @@ import json
 import math
 import random
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,11 +17,12 @@ from redclf.benchmark.data import LabelledTrajectory
 from redclf.detectors.model_folder import Calibration
 from redclf.model.pair_encoder import PairEncoder, base_folder, load_base
 from redclf.runtime.fusion import Fusion, text_alone
-from train.data import Target, build_targets, copies_of, keep_share
+from train.copies import copies_of
+from train.data import Target, build_targets, keep_share
 from train.encoder import StateCache, is_trained, predict, train_encoder
 from train.recipe import Recipe
 from train.stacking import Scores
-from train.tables import Table, build_tables
+from train.tables import Table, build_copies, build_originals, digest_of
 
 TOKENIZER = "tokenizer.json"
 #: Held-out targets below which nothing is fitted on them.
@@ -37,6 +38,13 @@ def load_tokenizer(base: str) -> Tokenizer:
     return tokenizer
 
 
+def state_cache(recipe: Recipe, log: Callable[[str], None]) -> StateCache | None:
+    """Return an empty cache of the frozen layers' states; None where no layer stays frozen."""
+    if recipe.encoder.frozen_layers and recipe.training.tuning in ("top", "frozen"):
+        return StateCache(load_base(recipe.base, recipe.encoder), log=log)
+    return None
+
+
 @dataclass
 class Workshop:
     """What all folds share: tables, copies, tokenizer and the frozen layers' states."""
@@ -50,17 +58,40 @@ class Workshop:
     log: Callable[[str], None]
 
     @classmethod
-    def open(cls, recipe: Recipe, items: Sequence[LabelledTrajectory], log: Callable[[str], None]) -> Workshop:
-        """Build tables of the trajectories and their copies."""
+    def open(
+        cls,
+        recipe: Recipe,
+        items: Sequence[LabelledTrajectory],
+        log: Callable[[str], None],
+        encoder: bool = True,
+        originals: Sequence[Table] | None = None,
+    ) -> Workshop:
+        """Build tables of the trajectories and their copies.
+
+        Parameters
+        ----------
+        encoder : bool
+            Whether the encoder will be trained; without it no text is prepared.
+        originals : sequence of Table, optional
+            The trajectories' tables, where they are known.
+        """
         plan = recipe.augmentation
-        originals, extra = build_tables(items, recipe.weights, plan.copies, plan.injections, plan.rename)
+        originals = originals or build_originals(items, recipe.weights)
+        extra = build_copies(items, recipe.weights, plan, recipe.seed)
         log(f"{len(originals)} trajectories, {len(extra)} augmented copies")
-        made = copies_of(items, plan.copies, plan.injections, plan.rename)
-        cache = None
-        if recipe.encoder.frozen_layers and recipe.training.tuning in ("top", "frozen"):
-            cache = StateCache(load_base(recipe.base, recipe.encoder), log=log)
+        made = copies_of(items, plan, recipe.seed) if encoder else []
+        cache = state_cache(recipe, log) if encoder else None
         tables = {table.id: table for table in (*originals, *extra)}
         return cls(recipe, items, made, tables, load_tokenizer(recipe.base), cache, log)
+
+    def retuned(self, recipe: Recipe) -> Workshop:
+        """Return one with the same tables, for a recipe that differs in its encoder alone."""
+        return replace(self, recipe=recipe, cache=state_cache(recipe, self.log))
+
+    @property
+    def digest(self) -> str:
+        """A hash of all tables."""
+        return digest_of(self.tables.values())
 
     @property
     def originals(self) -> list[Table]:
@@ -84,7 +115,10 @@ class Workshop:
         def tokenize(text: str) -> list[int]:
             return list(self.tokenizer.encode(text, add_special_tokens=False).ids)
 
-        return list(build_targets(items, self.tables, scores, tokenize, special, self.recipe.partners, select))
+        recipe = self.recipe
+        return list(
+            build_targets(items, self.tables, scores, tokenize, special, recipe.partners, recipe.partner_text, select)
+        )
 
 
 @dataclass
@@ -167,7 +201,7 @@ def relations_calibration(
     for item in items:
         table = workshop.tables[item.trajectory.id]
         trip = []
-        for place, (logit, cells) in enumerate(scores[table.id]):
+        for place, (logit, cells) in enumerate(scores.get(table.id, ())):
             if table.redundant[place] < 0:
                 continue
             rows.append((logit, int(table.redundant[place]), float(table.weight[place])))

@@ -12,19 +12,11 @@ import yaml
 
 from redclf.model.pair_encoder import PairEncoderConfig
 from train.boosting import BoostingSettings
+from train.copies import Augmentation
 from train.encoder import TrainingSettings
 from train.tables import Weights
 
 T = TypeVar("T")
-
-
-@dataclass(frozen=True)
-class Augmentation:
-    """Injected copies per trajectory, and how much is injected."""
-
-    copies: int = 1
-    injections: int = 3
-    rename: float = 0.3
 
 
 @dataclass(frozen=True)
@@ -38,6 +30,8 @@ class Recipe:
         Base encoder: `all-MiniLM-L6-v2`, `random-tiny`, or a folder.
     partners : int
         Candidates per target that the encoder reads.
+    partner_text : bool
+        Whether it reads their text; without, the markers of the pair and the target's own text.
     floor : float
         Targets whose redundancy by relations is below it are not read by the encoder.
     easy_share : float
@@ -52,6 +46,7 @@ class Recipe:
     seed: int = 0
     base: str = "all-MiniLM-L6-v2"
     partners: int = 3
+    partner_text: bool = True
     floor: float = 0.02
     easy_share: float = 0.15
     held_out: float = 0.1
@@ -65,6 +60,12 @@ class Recipe:
     def to_dict(self) -> dict[str, Any]:
         """Return the recipe as plain data."""
         return asdict(self)
+
+    def signature(self) -> dict[str, Any]:
+        """Return what decides the model, as JSON reads it back: all of it but the number of threads."""
+        found: dict[str, Any] = json.loads(json.dumps(self.to_dict()))
+        del found["boosting"]["threads"]
+        return found
 
 
 def _build(kind: type[T], values: dict[str, Any], where: str) -> T:
@@ -81,7 +82,9 @@ def _build(kind: type[T], values: dict[str, Any], where: str) -> T:
             made[key] = _build(type(default), value, f"{where}{key}.")
         elif isinstance(default, float) and isinstance(value, int | float) and not isinstance(value, bool):
             made[key] = float(value)
-        elif isinstance(value, type(default)):
+        elif isinstance(default, tuple) and isinstance(value, list | tuple) and all(isinstance(v, str) for v in value):
+            made[key] = tuple(value)
+        elif isinstance(value, type(default)) and not isinstance(default, tuple):
             made[key] = value
         else:
             raise ValueError(f"{where}{key}: expected {type(default).__name__}, got {value!r}")
@@ -117,17 +120,29 @@ def load_recipe(path: str | Path, overrides: Sequence[str] = ()) -> Recipe:
     return _build(Recipe, values, f"{path}: ")
 
 
-def claim(directory: Path, recipe: Recipe) -> None:
-    """Note in a run's folder which recipe it is for.
+def claim(directory: Path, recipe: Recipe, data: str = "") -> None:
+    """Note in a run's folder which recipe and tables it is for.
+
+    Parameters
+    ----------
+    directory : Path
+    recipe : Recipe
+    data : str
+        Digest of the tables.
 
     Raises
     ------
     ValueError
-        If it holds the work of another recipe, which would be reused as this one's.
+        If it holds the work of another recipe or of other tables, which would be reused as this one's.
     """
     directory.mkdir(parents=True, exist_ok=True)
     note = directory / "recipe.json"
-    text = json.dumps(recipe.to_dict(), indent=1, sort_keys=True) + "\n"
-    if note.exists() and note.read_text(encoding="utf-8") != text:
-        raise ValueError(f"{directory}: expected the work of this recipe, found another one's; choose another folder")
-    note.write_text(text, encoding="utf-8")
+    own = {"recipe": recipe.signature(), "tables": data}
+    if note.exists():
+        found = json.loads(note.read_text(encoding="utf-8"))
+        for part, value in own.items():
+            if found.get(part) != value:
+                raise ValueError(
+                    f"{directory}: expected the work of this run's {part}, found that of another; choose another folder"
+                )
+    note.write_text(json.dumps(own, indent=1, sort_keys=True) + "\n", encoding="utf-8")

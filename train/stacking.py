@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import pickle
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -16,7 +17,7 @@ from pathlib import Path
 import numpy as np
 
 from train.boosting import Boosting, BoostingSettings, fit_boosting
-from train.tables import Table
+from train.tables import Table, digest_of
 
 #: Relation scores of one target: logit of redundancy, log-probabilities of its cells.
 Scores = tuple[float, np.ndarray]
@@ -55,7 +56,9 @@ def load_scores(path: Path) -> dict[str, list[Scores]]:
 
 @dataclass
 class Stack:
-    """Fits relations models without chosen folds, and keeps their scores on disk.
+    """Fits relations models without chosen folds, and keeps them and their scores on disk.
+
+    What is kept goes by a hash of the tables, settings and seed, so that nothing stale is ever read.
 
     Parameters
     ----------
@@ -65,7 +68,7 @@ class Stack:
         Trajectory id to fold.
     settings : BoostingSettings
     directory : Path
-        Where the scores are kept; a run that was killed goes on from them.
+        Where models and scores are kept; a run that was killed goes on from them.
     """
 
     originals: Sequence[Table]
@@ -76,24 +79,47 @@ class Stack:
     seed: int = 0
     log: Callable[[str], None] = print
 
+    def _tables(self, folds: frozenset[int], inside: bool) -> list[Table]:
+        """Return the tables of some folds, or of all others."""
+        return [t for t in (*self.originals, *self.copies) if (self.folds[t.origin] in folds) == inside]
+
+    def _digest(self, *groups: Sequence[Table]) -> str:
+        settings = asdict(self.settings)
+        del settings["threads"]  # it decides how fast, not what
+        text = json.dumps([settings, self.seed, [digest_of(tables) for tables in groups]], sort_keys=True)
+        return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+    def _path(self, kind: str, without: frozenset[int], digest: str, suffix: str) -> Path:
+        self.directory.mkdir(parents=True, exist_ok=True)
+        names = "-".join(map(str, sorted(without))) or "none"
+        return self.directory / f"{kind}-without-{names}-{digest}{suffix}"
+
     def fit(self, without: frozenset[int]) -> Boosting:
         """Fit the models on all folds but some."""
-        tables = [t for t in (*self.originals, *self.copies) if self.folds[t.origin] not in without]
-        return fit_boosting(tables, self.settings, self.seed)
+        return fit_boosting(self._tables(without, inside=False), self.settings, self.seed)
+
+    def model(self, without: frozenset[int]) -> Boosting:
+        """Return the models fitted on all folds but some, from disk where an earlier run left them."""
+        path = self._path("model", without, self._digest(self._tables(without, inside=False)), ".pkl")
+        if path.exists():
+            with path.open("rb") as stream:
+                model: Boosting = pickle.load(stream)
+            return model
+        self.log(f"fitting relations without folds {sorted(without)}")
+        model = self.fit(without)
+        part = path.with_suffix(".part")
+        with part.open("wb") as stream:
+            pickle.dump(model, stream)
+        part.replace(path)
+        return model
 
     def scores(self, without: frozenset[int]) -> dict[str, list[Scores]]:
         """Return the scores of the left-out folds' tables, from models fitted without them."""
-        self.directory.mkdir(parents=True, exist_ok=True)
-        signature = json.dumps(
-            [asdict(self.settings), self.seed, len(self.originals), len(self.copies)], sort_keys=True
-        )
-        digest = hashlib.sha256(signature.encode()).hexdigest()[:8]
-        path = self.directory / f"relations-without-{'-'.join(map(str, sorted(without)))}-{digest}.npz"
+        asked = self._tables(without, inside=True)
+        path = self._path("scores", without, self._digest(self._tables(without, inside=False), asked), ".npz")
         if not path.exists():
-            self.log(f"fitting relations without folds {sorted(without)}")
-            model = self.fit(without)
-            tables = [t for t in (*self.originals, *self.copies) if self.folds[t.origin] in without]
-            save_scores(path, {t.id: model.predict(t) for t in tables})
+            model = self.model(without)
+            save_scores(path, {t.id: model.predict(t) for t in asked})
         return load_scores(path)
 
     def stacked(self, outer: int | None) -> dict[str, list[Scores]]:
@@ -102,11 +128,11 @@ class Stack:
         With an outer fold its own scores are there too, from models fitted on all other folds.
         """
         out: dict[str, list[Scores]] = {}
+        origin = {t.id: t.origin for t in (*self.originals, *self.copies)}
         for fold in sorted(set(self.folds.values())):
             if fold == outer:
                 found = self.scores(frozenset({fold}))
             else:
                 found = self.scores(frozenset({fold} if outer is None else {fold, outer}))
-            origin = {t.id: t.origin for t in (*self.originals, *self.copies)}
             out.update({key: value for key, value in found.items() if self.folds[origin[key]] == fold})
         return out

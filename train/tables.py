@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Collection, Iterable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
 from redclf.benchmark.data import LabelledTrajectory
 from redclf.benchmark.predictions import evidence_key
-from redclf.relations.features import Relations
+from redclf.relations.features import PAIR_NAMES, TARGET_NAMES, Relations
 from redclf.relations.views import TrajectoryView
 from redclf.taxonomy import CATEGORIES
-from train.augment import augment, cut
+from train.copies import Augmentation, cut_copies, injected_copies
 
 CATEGORY_INDEX = {category: place for place, category in enumerate(CATEGORIES)}
 
@@ -60,6 +63,25 @@ class Table:
     steps: list[tuple[int, int]]
     tools: list[str]
 
+    @cached_property
+    def digest(self) -> str:
+        """A hash of all that the models learn from and are asked about."""
+        digest = hashlib.blake2b(digest_size=16)
+        names = [self.id, self.origin, self.domain, self.gold, self.evidence, self.steps]
+        digest.update(json.dumps(names).encode())
+        for array in (self.targets, self.redundant, self.category, self.weight, self.pair_weight, *self.pairs):
+            digest.update(str(array.shape).encode())
+            digest.update(np.ascontiguousarray(array).tobytes())
+        return digest.hexdigest()
+
+
+def digest_of(tables: Iterable[Table]) -> str:
+    """Return one hash over some tables and the names of their features, whatever their order."""
+    digest = hashlib.blake2b(json.dumps([TARGET_NAMES, PAIR_NAMES]).encode(), digest_size=16)
+    for value in sorted(table.digest for table in tables):
+        digest.update(value.encode())
+    return digest.hexdigest()
+
 
 @dataclass(frozen=True)
 class Weights:
@@ -78,6 +100,7 @@ def build_table(
     origin: str | None = None,
     inserted: Collection[tuple[int, int]] | None = None,
     scale: float = 1.0,
+    first: int = 0,
 ) -> Table:
     """Compute the relations of one labelled trajectory.
 
@@ -86,6 +109,10 @@ def build_table(
     inserted : collection of step, optional
         For an augmented copy: its injected steps. Only they enter the category and evidence
         models; the copy's other steps count as context for redundancy.
+    scale : float
+        Weight of the whole trajectory.
+    first : int
+        Ordinal of the first step that is used: a cut copy is there for its last steps.
     """
     relations = Relations(TrajectoryView(item.trajectory))
     steps = [relations.view.steps[place] for place in relations.targets]
@@ -105,8 +132,11 @@ def build_table(
         injected = inserted is not None and key in inserted
         if inserted is not None:
             value *= weights.injected if injected else weights.context
-        redundant.append(-1 if key in item.disputed else int(label is not None))
-        weight.append(0.0 if key in item.disputed else value)
+        if step.ordinal < first:
+            value = 0.0
+        unused = key in item.disputed or step.ordinal < first
+        redundant.append(-1 if unused else int(label is not None))
+        weight.append(0.0 if unused else value)
         if label is None:
             category.append(-1)
             gold.append(None)
@@ -139,48 +169,31 @@ def _originals(job: tuple[LabelledTrajectory, Weights]) -> Table:
     return build_table(*job)
 
 
-def _copies(job: tuple[LabelledTrajectory, Weights, int, int, float]) -> list[Table]:
-    item, weights, copies, injections, rename = job
-    tables = []
-    for seed in range(copies):
-        made = augment(item, seed, injections=injections, rename=rename)
-        if made is not None:
-            tables.append(build_table(made[0], weights, origin=item.trajectory.id, inserted=made[1]))
-    return tables
+def _copies(job: tuple[LabelledTrajectory, Weights, Augmentation, int]) -> list[Table]:
+    item, weights, plan, seed = job
+    origin = item.trajectory.id
+    tables = [build_table(made, weights, origin, steps) for made, steps in injected_copies(item, plan, seed)]
+    return tables + [
+        build_table(made, weights, origin, scale=weights.cut, first=first)
+        for made, first in cut_copies(item, plan, seed)
+    ]
 
 
-def _cuts(job: tuple[LabelledTrajectory, Weights, int]) -> list[Table]:
-    item, weights, seed = job
-    import random
-
-    count = len(item.trajectory.interactions)
-    if count < 6:
-        return []
-    rng = random.Random(f"cut:{seed}:{item.trajectory.id}")
-    return [build_table(cut(item, rng.randrange(3, count - 1)), weights, origin=item.trajectory.id, scale=weights.cut)]
-
-
-def build_tables(
-    items: Sequence[LabelledTrajectory],
-    weights: Weights,
-    copies: int = 0,
-    injections: int = 3,
-    rename: float = 0.3,
-    cuts: int = 0,
-    workers: int = 2,
-) -> tuple[list[Table], list[Table]]:
-    """Return the tables of the trajectories, and those of their augmented copies."""
+def build_originals(items: Sequence[LabelledTrajectory], weights: Weights, workers: int = 2) -> list[Table]:
+    """Return the tables of trajectories."""
     with ProcessPoolExecutor(workers) as pool:
-        originals = list(pool.map(_originals, [(item, weights) for item in items], chunksize=8))
-        extra: list[Table] = []
-        if copies:
-            jobs = [(item, weights, copies, injections, rename) for item in items]
-            for tables in pool.map(_copies, jobs, chunksize=8):
-                extra += tables
-        for seed in range(cuts):
-            for tables in pool.map(_cuts, [(item, weights, seed) for item in items], chunksize=8):
-                extra += tables
-    return originals, extra
+        return list(pool.map(_originals, [(item, weights) for item in items], chunksize=8))
+
+
+def build_copies(
+    items: Sequence[LabelledTrajectory], weights: Weights, plan: Augmentation, seed: int = 0, workers: int = 2
+) -> list[Table]:
+    """Return the tables of the trajectories' augmented copies."""
+    if not plan.copies and not plan.cuts:
+        return []
+    with ProcessPoolExecutor(workers) as pool:
+        jobs = [(item, weights, plan, seed) for item in items]
+        return [table for tables in pool.map(_copies, jobs, chunksize=8) for table in tables]
 
 
 def select(tables: Iterable[Table], origins: set[str]) -> list[Table]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from pathlib import Path
 
-from redclf.detectors.distribution import DistributionDetector, TargetScores
+from redclf.detectors.distribution import DistributionDetector, FloatArray, TargetScores
 from redclf.detectors.model_folder import ModelFolder
 from redclf.errors import ModelError
 from redclf.relations.features import Relations
@@ -13,6 +13,9 @@ from redclf.runtime.encoder import OnnxEncoder
 from redclf.runtime.relation_scorer import RelationScorer
 from redclf.runtime.shortlist import shortlist
 from redclf.serialize import Serializer
+
+#: Shortlisted candidates of a target, and the encoder's outputs for them, shape (n_pairs, 10).
+Reading = tuple[list[int], FloatArray]
 
 
 class CrossEncoderDetector(DistributionDetector):
@@ -47,6 +50,7 @@ class CrossEncoderDetector(DistributionDetector):
         except (KeyError, TypeError, ValueError):
             raise ModelError(f"{path}/config.json: expected partners and floor") from None
         self._floor = math.log(floor / (1 - floor))
+        self._partner_text = bool(config.get("partner_text", True))
         self._tokenizer = _load_tokenizer(path / "tokenizer.json")
         self._special = (self._tokenizer.token_to_id("[CLS]"), self._tokenizer.token_to_id("[SEP]"))
         self._encoder = OnnxEncoder(path / "encoder.onnx", threads)
@@ -55,29 +59,44 @@ class CrossEncoderDetector(DistributionDetector):
         ids: list[int] = self._tokenizer.encode(text, add_special_tokens=False).ids
         return ids
 
-    def score(self, relations: Relations) -> list[TargetScores]:
-        """Return the distribution of every target; the encoder reads those that may be redundant."""
+    def read(self, relations: Relations) -> tuple[list[tuple[float, FloatArray]], dict[int, Reading]]:
+        """Let the encoder read the targets that relations leave open.
+
+        Returns
+        -------
+        scored : list of tuple
+            Logit and cells of every target by relations, not calibrated.
+        read : dict
+            Place of a target to the shortlisted candidates and the encoder's outputs for them.
+        """
         scored = self._scorer.score(relations)
-        serializer = Serializer(relations.view, self._tokenize, *self._special)
+        serializer = Serializer(relations.view, self._tokenize, *self._special, partner_text=self._partner_text)
         pairs: list[tuple[list[int], int]] = []
-        read: dict[int, list[int]] = {}
+        chosen: dict[int, list[int]] = {}
         for place, (logit, cells) in enumerate(scored):
             if logit <= self._floor:
                 continue
-            read[place] = shortlist(cells, self._partners)
+            chosen[place] = shortlist(cells, self._partners)
             step = relations.view.steps[relations.targets[place]]
-            pairs += [serializer.pair(step, relations.candidates[place][at]) for at in read[place]]
+            pairs += [serializer.pair(step, relations.candidates[place][at]) for at in chosen[place]]
         outputs = self._encoder.score(pairs)
-        found, start = [], 0
+        read: dict[int, Reading] = {}
+        start = 0
+        for place, places in chosen.items():
+            read[place] = (places, outputs[start : start + len(places)])
+            start += len(places)
+        return scored, read
+
+    def score(self, relations: Relations) -> list[TargetScores]:
+        """Return the distribution of every target; the encoder reads those that may be redundant."""
+        scored, read = self.read(relations)
+        found = []
         for place, (logit, cells) in enumerate(scored):
             if place not in read:
                 found.append(TargetScores(self._plain.logit(logit), cells))
                 continue
-            count = len(read[place])
-            rows = outputs[start : start + count]
-            start += count
-            joint = self._fusion.join(rows, read[place], cells)
-            found.append(TargetScores(self._fusion.log_odds(rows, logit), joint))
+            chosen, rows = read[place]
+            found.append(TargetScores(self._fusion.log_odds(rows, logit), self._fusion.join(rows, chosen, cells)))
         return found
 
     def trained_on(self) -> frozenset[str]:

@@ -57,13 +57,13 @@ class ModelFolder:
             raise ModelError(f"{path}: was trained on other relations than this version computes; train it again")
         return cls(path, config)
 
-    def calibration(self) -> Calibration:
-        """Return the calibration of relations alone."""
+    def calibration(self, row: str = "relations") -> Calibration:
+        """Return the calibration of relations alone, or of the text alone (`"text"`)."""
         try:
-            found = self.config["calibration"]["relations"]
+            found = self.config["calibration"][row]
             return Calibration(float(found["scale"]), float(found["shift"]), float(found["threshold"]))
         except (KeyError, TypeError, ValueError):
-            raise self._wrong("calibration.relations with scale, shift and threshold") from None
+            raise self._wrong(f"calibration.{row} with scale, shift and threshold") from None
 
     def fusion(self) -> tuple[Fusion, float]:
         """Return how relations and text join, and the threshold of `detect`."""

@@ -6,7 +6,8 @@ import pytest
 from redclf.benchmark.data import LabelledTrajectory
 from redclf.trajectory import Message, Trajectory
 from train.boosting import fit_boosting, given_rows, listwise_objective, pair_rows
-from train.tables import Weights, build_table, build_tables, select
+from train.copies import Augmentation
+from train.tables import Weights, build_copies, build_originals, build_table, select
 
 
 @pytest.fixture(scope="module")
@@ -24,8 +25,9 @@ def test_tables_hold_the_labels(tiny_items, tiny_tables):
 
 
 def test_copies_count_their_injected_steps_only(tiny_items):
-    originals, extra = build_tables(tiny_items[:4], Weights(), copies=1, cuts=1, workers=1)
-    copies = [table for table in extra if "#" in table.id]
+    originals = build_originals(tiny_items[:4], Weights(), workers=1)
+    extra = build_copies(tiny_items[:4], Weights(), Augmentation(cuts=1), workers=1)
+    copies = [table for table in extra if "#augmented" in table.id]
     assert copies and len(extra) > len(copies)
     for table in copies:
         original = next(t for t in originals if t.id == table.origin)

@@ -7,7 +7,8 @@ import pytest
 
 from redclf.benchmark.evaluate import evaluate
 from redclf.benchmark.results import ResultFileDetector
-from train import crossval
+from train import crossval, rows
+from train.command import load_items
 
 CONFIG = Path(__file__).parents[2] / "configs" / "smoke.yaml"
 
@@ -39,7 +40,7 @@ def test_tables_and_numbers(done):
 
 def test_a_second_run_trains_nothing_and_says_the_same(done, monkeypatch):
     before = (done[0] / "results" / "crossval-smoke.json").read_text()
-    monkeypatch.setattr(crossval, "fit_encoder", lambda *a: pytest.fail("trained again"))
+    monkeypatch.setattr(rows, "fit_encoder", lambda *a: pytest.fail("trained again"))
     assert crossval.main(done[1]) == 0
     after = (done[0] / "results" / "crossval-smoke.json").read_text()
     assert json.loads(before)["benchmark"] == json.loads(after)["benchmark"]
@@ -55,11 +56,11 @@ def test_a_fold_is_not_in_its_own_training(tiny_root, tmp_path, monkeypatch):
         found.append({item.trajectory.id for item in train})
         raise StopError
 
-    monkeypatch.setattr(crossval, "fit_encoder", spy)
+    monkeypatch.setattr(rows, "fit_encoder", spy)
     with pytest.raises(StopError):
         crossval.main(
             ["--config", str(CONFIG), "--data", str(tiny_root), "--output", str(tmp_path / "o"), "--runs",
              str(tmp_path / "r"), "--set", "augmentation.copies=0"]
         )  # fmt: skip
-    _, folds = crossval.load_items([str(tiny_root)])
+    _, folds = load_items([str(tiny_root)])
     assert found[0] == {name for name, fold in folds.items() if fold != 0}

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from train import finetune
+from train.command import FOLDS, load_items
 
 CONFIG = Path(__file__).parents[2] / "configs" / "smoke.yaml"
 
@@ -66,11 +67,11 @@ def test_folds_without_a_split_keep_tasks_together(tiny_root, tmp_path):
     root = tmp_path / "root"
     shutil.copytree(tiny_root, root)
     (root / "splits.json").unlink()
-    items, folds = finetune.load_training_data([str(root)])
+    items, folds = load_items([str(root)])
     by_group: dict[tuple[str, str], set[int]] = {}
     for item in items:
         by_group.setdefault(item.group, set()).add(folds[item.trajectory.id])
-    assert set(folds.values()) == set(range(finetune.FOLDS)) and all(len(found) == 1 for found in by_group.values())
+    assert set(folds.values()) == set(range(FOLDS)) and all(len(found) == 1 for found in by_group.values())
 
 
 @pytest.mark.parametrize("wrong", ["data", "config"])

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -34,15 +36,15 @@ def stack(tiny_tables, few_trees, tmp_path):
 
 def test_no_fold_is_scored_by_a_model_that_saw_it(stack, monkeypatch):
     seen = {}
-    fit = Stack.fit
+    model = Stack.model
 
     def spy(self, without):
-        model = fit(self, without)
-        predict = model.predict
-        model.predict = lambda table: seen.setdefault(self.folds[table.id], set()).add(without) or predict(table)
-        return model
+        found = model(self, without)
+        predict = found.predict
+        found.predict = lambda table: seen.setdefault(self.folds[table.id], set()).add(without) or predict(table)
+        return found
 
-    monkeypatch.setattr(Stack, "fit", spy)
+    monkeypatch.setattr(Stack, "model", spy)
     found = stack.stacked(0)
     assert set(found) == {table.id for table in stack.originals}
     assert all(fold in without for fold, models in seen.items() for without in models)
@@ -57,3 +59,44 @@ def test_a_second_run_fits_nothing(stack, monkeypatch):
     assert first.keys() == again.keys()
     for key in first:
         assert all(np.array_equal(x[1], y[1]) for x, y in zip(first[key], again[key], strict=True))
+
+
+def changed(stack, fold, **values):
+    """The stack with something else in the first table of one fold, and that table."""
+    place = next(i for i, table in enumerate(stack.originals) if stack.folds[table.id] == fold)
+    table = replace(
+        stack.originals[place], **{k: make(getattr(stack.originals[place], k)) for k, make in values.items()}
+    )
+    return replace(stack, originals=[*stack.originals[:place], table, *stack.originals[place + 1 :]]), table
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda stack: changed(stack, 1, targets=lambda rows: rows + 1)[0],
+        lambda stack: changed(stack, 1, pairs=lambda pairs: [pairs[0] + 1, *pairs[1:]])[0],
+        lambda stack: changed(stack, 1, weight=lambda weight: weight * 2)[0],
+        lambda stack: changed(stack, 1, gold=lambda gold: [None] * len(gold))[0],
+        lambda stack: replace(stack, settings=replace(stack.settings, rounds=9)),
+        lambda stack: replace(stack, seed=1),
+        lambda stack: replace(stack, originals=stack.originals[:-2]),
+    ],
+    ids=["target", "pair", "weight", "gold", "settings", "seed", "fewer"],
+)
+def test_nothing_stale_is_read(stack, change, monkeypatch):
+    stack.scores(frozenset({0}))
+    fitted = []
+    fit = Stack.fit
+    monkeypatch.setattr(Stack, "fit", lambda self, without: fitted.append(without) or fit(self, without))
+    change(stack).scores(frozenset({0}))
+    assert fitted == [frozenset({0})]
+
+
+def test_threads_and_changed_test_trajectories_fit_nothing_again(stack, monkeypatch):
+    before = stack.scores(frozenset({0}))
+    monkeypatch.setattr(Stack, "fit", lambda self, without: pytest.fail("fitted again"))
+    threads = replace(stack, settings=replace(stack.settings, threads=2))
+    assert threads.scores(frozenset({0})).keys() == before.keys()
+    other, table = changed(stack, 0, targets=lambda rows: rows * np.nan)
+    after = other.scores(frozenset({0}))
+    assert [x[0] for x in after[table.id]] != [x[0] for x in before[table.id]]
