@@ -28,7 +28,7 @@ import numpy as np
 
 from redclf.detectors.distribution import combine
 from redclf.relations.context import CONTEXT_NAMES, context_rows
-from redclf.relations.features import PAIR_NAMES, TARGET_NAMES
+from redclf.relations.features import TARGET_NAMES
 from redclf.relations.siblings import GROUP_NAMES
 from redclf.taxonomy import CATEGORIES
 from train.tables import Table
@@ -72,7 +72,7 @@ class BoostingSettings:
             "verbose": -1,
             "num_threads": self.threads,
             "deterministic": True,
-            "force_row_wise": True,
+            "force_col_wise": True,
             "seed": seed,
             **self.extra,
         }
@@ -275,8 +275,3 @@ def fit_boosting(tables: Sequence[Table], settings: BoostingSettings, seed: int 
         evidence=_fit_evidence(plain, settings, seed),
         given=_fit_given(plain, settings, seed),
     )
-
-
-def input_names() -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the names of the second pass' columns: of a target, and of a pair."""
-    return (*TARGET_NAMES, *CONTEXT_NAMES), PAIR_NAMES

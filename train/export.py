@@ -29,8 +29,10 @@ OPSET = 17
 
 
 def export_trees(boosting: Boosting, folder: Path) -> None:
-    """Write the four tree ensembles."""
+    """Write the tree ensembles of both passes."""
     folder.mkdir(parents=True, exist_ok=True)
+    save_onnx(boosting.first.redundant, 1, folder / "first_redundant.onnx")
+    save_onnx(boosting.first.category, len(CATEGORIES), folder / "first_category.onnx")
     save_onnx(boosting.redundant, 1, folder / "redundant.onnx")
     save_onnx(boosting.category, len(CATEGORIES), folder / "category.onnx")
     save_onnx(boosting.evidence, 1, folder / "evidence.onnx")

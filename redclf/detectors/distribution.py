@@ -188,9 +188,8 @@ class DistributionDetector(Detector):
         extra = as_candidate(trajectory, evidence)
         if extra is None:
             return self.category(trajectory, step)
-        ordinal = found.relations.targets[place]
-        wider = Relations(found.relations.view, extra={ordinal: extra}, only=ordinal)
-        return _named(log_softmax(self.score(wider)[0].cells[:, -1]))
+        wider = Relations(found.relations.view, extra={found.relations.targets[place]: extra})
+        return _named(log_softmax(self.score(wider)[place].cells[:, -1]))
 
     def retrieve(self, trajectory: Trajectory, step: Sequence[int]) -> Retrieval:
         """Return category and evidence of a step that is known to be redundant."""

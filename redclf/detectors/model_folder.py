@@ -9,10 +9,10 @@ from typing import Any
 
 from redclf.errors import ModelError
 from redclf.models import find_model
-from redclf.relations.features import PAIR_NAMES, TARGET_NAMES
 from redclf.runtime.fusion import Fusion
+from redclf.runtime.relation_scorer import feature_names
 
-FORMAT = 1
+FORMAT = 2
 
 
 @dataclass(frozen=True)
@@ -52,8 +52,7 @@ class ModelFolder:
         if not isinstance(config, dict) or config.get("format") != FORMAT:
             found = config.get("format") if isinstance(config, dict) else None
             raise ModelError(f"{path}: expected a model of format {FORMAT}, got {found!r}")
-        features = config.get("features", {})
-        if features.get("target") != list(TARGET_NAMES) or features.get("pair") != list(PAIR_NAMES):
+        if config.get("features") != feature_names():
             raise ModelError(f"{path}: was trained on other relations than this version computes; train it again")
         return cls(path, config)
 

@@ -53,7 +53,7 @@ def context_rows(
     out = np.full((count, len(CONTEXT_NAMES)), np.nan, dtype=np.float32)
     if not count:
         return out
-    p = np.clip(1.0 / (1.0 + np.exp(-np.asarray(logits, dtype=np.float64))), 1e-4, 1 - 1e-4)
+    p = np.clip(1.0 / (1.0 + np.exp(-np.clip(logits, -50.0, 50.0).astype(np.float64))), 1e-4, 1 - 1e-4)
     shares = np.exp(categories - categories.max(axis=1, keepdims=True).astype(np.float64))
     shares /= shares.sum(axis=1, keepdims=True)
     told = p[:, None] * shares[:, TOLD]

@@ -99,8 +99,6 @@ class Relations:
     view : TrajectoryView
     extra : mapping, optional
         Target's ordinal to one more candidate, which becomes its last.
-    only : int, optional
-        The one target wanted; all of the assistant's interactions by default.
 
     Attributes
     ----------
@@ -112,14 +110,12 @@ class Relations:
     pair_features : list of ndarray of shape (n_candidates, len(PAIR_NAMES)), float32
     """
 
-    def __init__(
-        self, view: TrajectoryView, extra: Mapping[int, Candidate] | None = None, only: int | None = None
-    ) -> None:
+    def __init__(self, view: TrajectoryView, extra: Mapping[int, Candidate] | None = None) -> None:
         self.view = view
         self.index = CandidateIndex(view)
         self.coding = CodingFacts(view)
         steps = view.steps
-        self.targets = [step.ordinal for step in steps if step.assistant and only in (None, step.ordinal)]
+        self.targets = [step.ordinal for step in steps if step.assistant]
         self.writes = [step.ordinal for step in steps if step.write]
         self.write_atoms: dict[str, list[int]] = defaultdict(list)
         for place in self.writes:

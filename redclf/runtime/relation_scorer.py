@@ -10,24 +10,25 @@ import numpy as np
 import numpy.typing as npt
 
 from redclf.detectors.distribution import combine
+from redclf.relations.context import CONTEXT_NAMES, context_rows
 from redclf.relations.features import PAIR_NAMES, TARGET_NAMES, Relations
 from redclf.runtime.session import open_session
 from redclf.taxonomy import CATEGORIES
 
 FloatArray = npt.NDArray[np.floating[Any]]
 
-#: The ensembles of a model folder.
-FILES = ("redundant", "category", "evidence", "given")
+#: The ensembles of a model folder: of the first pass, and of the second, which sees what the first found elsewhere.
+FILES = ("first_redundant", "first_category", "redundant", "category", "evidence", "given")
 _ROWS = 20_000
 
 
 class RelationScorer:
-    """The four tree ensembles of a model.
+    """The tree ensembles of a model.
 
     Parameters
     ----------
     folder : Path
-        With `redundant.onnx`, `category.onnx`, `evidence.onnx` and `given.onnx`.
+        With an ONNX file for each of `FILES`.
     threads : int, optional
         Threads of ONNX Runtime; its default otherwise.
     """
@@ -50,7 +51,7 @@ class RelationScorer:
         """
         if not relations.targets:
             return []
-        targets = relations.target_features
+        targets = self._with_context(relations)
         logits = self._run("redundant", targets)[:, 0]
         category = self._run("category", targets)
         sizes = [len(pairs) for pairs in relations.pair_features]
@@ -64,6 +65,18 @@ class RelationScorer:
             found.append((float(logits[place]), combine(category[place], evidence[:, rows], given[rows].T)))
             start += size
         return found
+
+    def _with_context(self, relations: Relations) -> FloatArray:
+        """Return the targets' features with what the first pass says about the other steps."""
+        targets = relations.target_features
+        steps = [relations.view.steps[place] for place in relations.targets]
+        context = context_rows(
+            self._run("first_redundant", targets)[:, 0],
+            self._run("first_category", targets),
+            [step.call_index for step in steps],
+            [step.tool for step in steps],
+        )
+        return np.concatenate([targets, context], axis=1)
 
     def _evidence(self, base: FloatArray) -> FloatArray:
         """Return the evidence model's scores for each category, shape (4, n_pairs)."""
@@ -80,4 +93,4 @@ class RelationScorer:
 
 def feature_names() -> dict[str, Sequence[str]]:
     """Return the names of the ensembles' inputs, which a model's config repeats."""
-    return {"target": list(TARGET_NAMES), "pair": list(PAIR_NAMES)}
+    return {"target": list(TARGET_NAMES), "context": list(CONTEXT_NAMES), "pair": list(PAIR_NAMES)}

@@ -66,7 +66,7 @@ def test_same_alone_and_among_others(detector, folder, tiny_items):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda c: c.update(format=99), "expected a model of format 1, got 99"),
+        (lambda c: c.update(format=99), "expected a model of format 2, got 99"),
         (lambda c: c["features"].update(target=["x"]), "other relations"),
         (lambda c: c["calibration"].pop("relations"), r"expected calibration\.relations"),
     ],

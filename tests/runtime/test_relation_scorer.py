@@ -5,9 +5,10 @@ import pytest
 from traces import chain, step, trace, user
 
 from redclf.errors import ModelError
+from redclf.relations.context import CONTEXT_NAMES, context_rows
 from redclf.relations.features import PAIR_NAMES, TARGET_NAMES, Relations
 from redclf.relations.views import TrajectoryView
-from redclf.runtime.relation_scorer import RelationScorer, feature_names
+from redclf.runtime.relation_scorer import FILES, RelationScorer, feature_names
 
 
 def relate(trajectory, **more):
@@ -32,14 +33,19 @@ def test_nothing_to_score(scorer):
     assert scorer.score(relate(trace(user("hello")))) == []
 
 
-def test_a_target_alone_scores_as_among_others(scorer):
-    """Up to rounding: the order of a sum over trees depends on how many rows come at once."""
-    trajectory = chain(120)
-    together = scorer.score(relate(trajectory))
-    for place in (0, 17, 119):
-        ((logit, cells),) = scorer.score(relate(trajectory, only=place))
-        assert logit == pytest.approx(together[place][0], abs=1e-5)
-        np.testing.assert_allclose(cells, together[place][1], atol=1e-4)
+def test_the_second_pass_gets_what_the_first_found(scorer, monkeypatch):
+    asked = {}
+
+    def spy(logits, categories, messages, tools):
+        asked.update(messages=list(messages), tools=list(tools), shapes=(logits.shape, categories.shape))
+        return context_rows(logits, categories, messages, tools)
+
+    monkeypatch.setattr("redclf.runtime.relation_scorer.context_rows", spy)
+    trajectory = chain(12)
+    assert len(scorer.score(relate(trajectory))) == 12
+    steps = trajectory.assistant_interactions
+    assert asked["messages"] == [step.call_index for step in steps]
+    assert asked["tools"] == [step.call.name for step in steps] and asked["shapes"] == ((12,), (12, 4))
 
 
 def test_same_again_and_among_others(scorer, tiny_items):
@@ -66,14 +72,14 @@ def test_missing_ensemble(tmp_path):
 
 
 def test_damaged_ensemble(tmp_path):
-    for name in ("redundant", "category", "evidence", "given"):
+    for name in FILES:
         (tmp_path / f"{name}.onnx").write_bytes(b"no model")
     with pytest.raises(ModelError, match="can't be loaded"):
         RelationScorer(tmp_path)
 
 
 def test_feature_names():
-    assert feature_names() == {"target": list(TARGET_NAMES), "pair": list(PAIR_NAMES)}
+    assert feature_names() == {"target": list(TARGET_NAMES), "context": list(CONTEXT_NAMES), "pair": list(PAIR_NAMES)}
 
 
 def test_odd_trajectories(scorer):
