@@ -465,11 +465,38 @@ class Injector:
             arguments[name] = rng.choice(wordings.NOUNS)
         result = rng.choice(wordings.BAD_FORM).format(what=name)
         call = replace(step.call, arguments=arguments)
+        beside = self._pick([other for other in self.plain if other.call_index < step.call_index][-2:])
+        if beside is not None and rng.random() < 0.35:
+            added = self._join(beside.call_index, call, result)
+        else:
+            added = self._add(step.call_index, call, result)
+        self._label(added, INCORRECT, (-1,))
+        return True
+
+    def refused_again(self) -> bool:
+        """Incorrect: what a tool has refused is sent again, unchanged."""
+        refused: list[tuple[ToolCall, str, Step]] = []
+        for step in self.steps:
+            if failure_kind(self._result(step)) == "rejected" and self._slots_after(step):
+                refused.append((step.call, self._result(step), step.step))
+        rng = self.rng
+        picked = self._pick(refused) if rng.random() < 0.4 else None
+        if picked is not None:
+            call, result, first = picked
+            slot = self._slots_after(next(step for step in self.steps if step.step == first))[0]
+            earliest = next(at for c, r, at in refused if c.name == call.name and c.arguments == call.arguments)
+            self._label(self._add(slot, call, result), INCORRECT, earliest)
+            return True
+        step = self._pick([step for step in self.plain if self._codes(step) and self._alone(step)])
+        if step is None:
+            return False
+        name, value = rng.choice(self._codes(step))
+        wrong = spoil(value, rng)
+        call = replace(step.call, arguments={**step.call.arguments, name: wrong})
+        result = rng.choice(wordings.REFUSED).format(what=name.replace("_", " "), value=wrong)
         first = self._add(step.call_index, call, result)
-        self._label(first, INCORRECT, (-1,))
-        if rng.random() < 0.2:
-            # What was refused once is refused again.
-            self._label(self._add(step.call_index, call, result), INCORRECT, first)
+        self._label(first, INCORRECT, self._settles(value, step.call_index))
+        self._label(self._add(step.call_index, call, result), INCORRECT, first)
         return True
 
     def unknown_tool(self) -> bool:
@@ -608,7 +635,7 @@ class Injector:
             rng.shuffle(words)
             call = ToolCall(rng.choice(wordings.SEARCH_TOOLS), {rng.choice(("query", "q", "text")): " ".join(words)})
             pages = [_page(rng) for _ in range(rng.randint(2, 5))]
-            result = _passages(pages, rng) if move < 0.75 else _record(rng)[1]
+            result = _passages(pages, rng) if move < 0.85 else _listing(pages, rng)
         if rng.random() < 0.3:
             beside = self._pick([other for other in self.plain if other.call_index < step.call_index][-3:]) or step
             added = self._join(beside.call_index, call, result)
@@ -724,7 +751,7 @@ class Injector:
         self._say(
             reply,
             " ".join(
-                rng.choice(wordings.QUOTES).format(title=page["title"], fact=fact)
+                rng.choice(wordings.QUOTES).format(title=page["title"], fact=_paraphrase(fact, rng))
                 for page in used
                 for fact in page["facts"]
             ),
@@ -822,40 +849,31 @@ class Injector:
         return True
 
     def chain(self) -> bool:
-        """Necessary: look-ups by new tools, each by what the last one brought, and a reply that says it.
+        """Necessary: look-ups by new tools, several at once or each by what the last one brought.
 
-        One of them may be followed by a look at another record that nothing uses (Exploratory).
+        The reply says something of most of them; that a state was looked at is enough for the others.
         """
         rng = self.rng
         reply = self._pick(self._replies())
         if reply is None or self.shell:
             return False
         said: list[str] = []
-        name, text, code, values = _record_parts(rng)
-        step = self._add(reply, ToolCall(self._tool(), {}), text)
-        said += values[:1]
-        aside: list[Step] = []
-        for _ in range(rng.randint(1, 3)):
-            arguments = {name: code}
+        arguments: dict[str, Any] = {}
+        for _ in range(rng.randint(1, 4)):
             name, text, code, values = _record_parts(rng)
-            beside = rng.random()
             first = self._add(reply, ToolCall(self._tool(), arguments), text)
-            if beside < 0.3:
+            said += values[: rng.randint(0, 2)]
+            while rng.random() < 0.35:
                 _, other, _, extra = _record_parts(rng)
                 self._join(first[0], ToolCall(self._tool(), arguments), other)
-                said += extra[:2]
-            elif beside < 0.5:
-                aside.append(self._join(first[0], ToolCall(self._tool(), arguments), _record(rng)[1]))
-            step = first
-            said += values[: rng.randint(0, 2)]
-        said += values[-1:]
-        for added in aside:
-            self._label(added, EXPLORATORY, step)
+                said += extra[: rng.randint(0, 2)]
+            arguments = {name: code}
         if rng.random() < 0.3:
             done = json.dumps({"accepted": True, "confirmation": f"C{rng.randrange(10**6)}"})
-            self._add(reply, ToolCall(self._tool(1), {name: code}), done)
+            self._add(reply, ToolCall(self._tool(1), arguments), done)
             said.append(code)
-        self._say(reply, ", ".join(said) + ".")
+        said += values[-1:]
+        self._say(reply, ", ".join(value.replace("_", " ") for value in said) + ".")
         return True
 
     # ---- Coding runs ------------------------------------------------------------------------------------------------
@@ -1038,6 +1056,15 @@ def _page(rng: random.Random) -> dict[str, Any]:
     return {"title": title, "url": url, "facts": facts, "text": text}
 
 
+def _paraphrase(text: str, rng: random.Random) -> str:
+    """Leave out some of a sentence's words, or turn its halves round."""
+    if rng.random() < 0.4:
+        return text
+    words = [word for word in text.split(" ") if rng.random() < 0.65] or text.split(" ")
+    cut = rng.randrange(len(words))
+    return " ".join(words[cut:] + words[:cut] if rng.random() < 0.4 else words)
+
+
 def _listing(pages: list[dict[str, Any]], rng: random.Random) -> str:
     """Write what a search returns: titles and addresses."""
     rows = [{"title": page["title"], "url": page["url"]} for page in pages]
@@ -1083,12 +1110,6 @@ def _record_parts(rng: random.Random) -> tuple[str, str, str, list[str]]:
     return name, text, code, values
 
 
-def _record(rng: random.Random) -> tuple[str, str]:
-    """Make up a record that nothing uses: the name of its code, and its text."""
-    name, text, _, _ = _record_parts(rng)
-    return name, text
-
-
 #: Kinds of injection by name, with their weight in the mix.
 INJECTIONS: dict[str, tuple[Callable[[Injector], bool], float]] = {
     "repeat": (Injector.repeat, 3.0),
@@ -1100,15 +1121,16 @@ INJECTIONS: dict[str, tuple[Callable[[Injector], bool], float]] = {
     "failure_earlier": (Injector.failure_earlier, 0.4),
     "refused": (Injector.refused, 1.0),
     "guessed": (Injector.guessed, 1.2),
-    "bad_form": (Injector.bad_form, 0.8),
+    "bad_form": (Injector.bad_form, 1.2),
+    "refused_again": (Injector.refused_again, 0.4),
     "unknown_tool": (Injector.unknown_tool, 0.3),
     "wrong_target": (Injector.wrong_target, 0.4),
     "search_on": (Injector.search_on, 0.6),
     "empty_search": (Injector.empty_search, 0.7),
     "off_target": (Injector.off_target, 0.8),
     "off_search": (Injector.off_search, 0.5),
-    "ruled_out": (Injector.ruled_out, 0.9),
-    "research": (Injector.research, 2.0),
+    "ruled_out": (Injector.ruled_out, 0.6),
+    "research": (Injector.research, 1.6),
     "lone_failure": (Injector.lone_failure, 0.6),
     "changed_repeat": (Injector.changed_repeat, 0.8),
     "poll": (Injector.poll, 0.4),

@@ -296,6 +296,10 @@ BAD_FORM: tuple[str, ...] = (
     "422 Unprocessable: {what} could not be parsed",
     "Argument check failed\n  {what}: expected string, received object",
     "error: option {what} is not recognised",
+    "CallError: the arguments do not fit the tool\n{what}\n  must be one of the values listed in its description",
+    "InvalidInput: 1 problem\n  {what}: a text was expected, something else was given",
+    "SchemaViolation: {what}\n  [kind=enum] this value is not among the choices",
+    '{{"problems": [{{"argument": "{what}", "text": "not allowed"}}], "error": "invalid arguments"}}',
 )
 
 UNKNOWN_TOOL: tuple[str, ...] = (

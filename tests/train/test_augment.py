@@ -21,12 +21,12 @@ EXPECTED = {
     "guessed": {INCORRECT}, "bad_form": {INCORRECT}, "unknown_tool": {INCORRECT}, "wrong_target": {INCORRECT},
     "search_on": {INCORRECT}, "empty_search": {EXPLORATORY}, "off_target": {EXPLORATORY}, "off_search": {EXPLORATORY},
     "ruled_out": {EXPLORATORY}, "research": {DUPLICATED, EXPLORATORY, INCORRECT}, "lone_failure": set(),
-    "changed_repeat": set(), "poll": set(), "next_page": set(), "parallel_objects": set(), "chain": {EXPLORATORY},
+    "changed_repeat": set(), "poll": set(), "next_page": set(), "parallel_objects": set(), "chain": set(),
+    "refused_again": {INCORRECT},
     "view_again": {DUPLICATED}, "no_hits": {EXPLORATORY}, "wrong_path": {INCORRECT}, "refused_edit": {INCORRECT},
 }  # fmt: skip
 #: Kinds that put necessary steps in, beside redundant ones.
-MIXED = {"research", "chain"}
-CODING = {"view_again", "no_hits", "wrong_path", "refused_edit"}
+MIXED = {"research"}
 
 
 def _conversation(*turns) -> LabelledTrajectory:
