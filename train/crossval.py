@@ -15,11 +15,13 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from redclf.benchmark.data import LabelledTrajectory
-from redclf.benchmark.evaluate import Evaluation, evaluate
+from redclf.benchmark.evaluate import evaluate
+from redclf.benchmark.metrics import FloatArray
 from redclf.benchmark.tables import Table
 from train.command import clock_log, command_parser, guarded, load_items
 from train.fitting import Workshop
@@ -72,26 +74,30 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def run(options: argparse.Namespace) -> None:
-    """Cross-validate and report."""
+    """Cross-validate and report.
+
+    Raises
+    ------
+    ValueError
+        If one seed alone is given.
+    """
+    if options.seeds and len(set(options.seeds)) < 2:
+        raise ValueError("--seeds: expected two or more; for one, give --set seed=N")
     recipe = load_recipe(options.config, options.set)
     items, folds = load_items(options.data)
     rows = rows_of(options.relations_only)
     runs, output = Path(options.runs), Path(options.output)
     about = header(items, recipe.seed, "train.crossval", recipe=recipe.to_dict())
-    if options.seeds and len(options.seeds) > 1:
+    if options.seeds:
         found = {}
         for seed in options.seeds:
             clock_log(f"seed {seed}")
             # The recipe's own seed is the ordinary run.
             name = recipe.name if seed == recipe.seed else f"{recipe.name}-s{seed}"
-            scored = crossvalidate(replace(recipe, seed=seed), items, folds, runs / name, rows, options.folds)
-            if not options.folds:
-                found[seed] = scored
-        if found:
+            found[seed] = crossvalidate(replace(recipe, seed=seed), items, folds, runs / name, rows, options.folds)
+        if not options.folds:
             report_seeds({**about, "seed": list(found)}, recipe, items, found, output)
         return
-    if options.seeds:
-        recipe = replace(recipe, seed=options.seeds[0])
     scored = crossvalidate(recipe, items, folds, runs / recipe.name, rows, options.folds)
     if options.folds:
         return
@@ -109,23 +115,25 @@ def report_seeds(
 ) -> None:
     """Write mean, spread (standard deviation, n - 1) and single values of the headline figures over seeds."""
     text: list[str] = []
-    numbers: dict[str, dict[str, dict[str, dict[str, object]]]] = {}
+    numbers: dict[str, Any] = {}
     for part, members in split_parts(items).items():
+        values: dict[str, FloatArray] = {}
+        for row in next(iter(found.values())):
+            scores = [evaluate(scored[row].detector(row), members) for scored in found.values()]
+            for seed, evaluation in zip(found, scores, strict=True):
+                clock_log(f"{part} {row} seed {seed}: {summary(evaluation)}")
+            values[row] = np.asarray([[e.metric(path) for path in HEADLINE.values()] for e in scores])
+        if "both" in values:
+            values["both - relations"] = values["both"] - values["relations"]
         lines = []
         numbers[part] = {}
-        for row in next(iter(found.values())):
-            scores: list[Evaluation] = []
-            for seed, scored in found.items():
-                scores.append(evaluate(scored[row].detector(row), members))
-                clock_log(f"{part} {row} seed {seed}: {summary(scores[-1])}")
-            cells = []
-            numbers[part][row] = {}
-            for path in HEADLINE.values():
-                values = [evaluation.metric(path) for evaluation in scores]
-                mean, spread = float(np.mean(values)), float(np.std(values, ddof=1))
-                numbers[part][row][path] = {"mean": mean, "spread": spread, "seeds": values}
-                cells.append(f"{100 * mean:.1f} ± {100 * spread:.1f}")
-            lines.append((row, *cells))
+        for row, figures in values.items():
+            mean, spread = figures.mean(axis=0), figures.std(axis=0, ddof=1)
+            lines.append((row, *(f"{100 * m:.1f} ± {100 * s:.1f}" for m, s in zip(mean, spread, strict=True))))
+            numbers[part][row] = {
+                path: {"mean": float(mean[at]), "spread": float(spread[at]), "seeds": figures[:, at].tolist()}
+                for at, path in enumerate(HEADLINE.values())
+            }
         table = Table(f"Mean ± standard deviation over {len(found)} seeds, %", ("row", *HEADLINE), tuple(lines))
         text += [f"\n## {part}\n", table.markdown()]
     title = f"Cross-validation with {len(found)} seeds, recipe `{recipe.name}`"

@@ -64,3 +64,20 @@ def test_a_fold_is_not_in_its_own_training(tiny_root, tmp_path, monkeypatch):
         )  # fmt: skip
     _, folds = load_items([str(tiny_root)])
     assert found[0] == {name for name, fold in folds.items() if fold != 0}
+
+
+def test_seeds_are_reported_with_their_spread(tiny_root, tmp_path):
+    arguments = ["--config", str(CONFIG), "--data", str(tiny_root), "--output", str(tmp_path / "results"),
+                 "--runs", str(tmp_path / "runs"), "--relations-only", "--seeds", "0", "1"]  # fmt: skip
+    assert crossval.main(arguments) == 0
+    numbers = json.loads((tmp_path / "results" / "crossval-smoke-seeds.json").read_text())
+    found = numbers["benchmark"]["relations"]["category.accuracy"]
+    assert numbers["about"]["seed"] == [0, 1] and len(found["seeds"]) == 2 and found["seeds"][0] != found["seeds"][1]
+    assert found["mean"] == pytest.approx(sum(found["seeds"]) / 2)
+    assert found["spread"] == pytest.approx(abs(found["seeds"][0] - found["seeds"][1]) / 2**0.5)
+    assert {path.name for path in (tmp_path / "runs").iterdir()} == {"smoke", "smoke-s1"}
+    assert "±" in (tmp_path / "results" / "crossval-smoke-seeds.md").read_text()
+    again = [*arguments[:-3], "--output", str(tmp_path / "one")]
+    assert crossval.main(again) == 0
+    one = json.loads((tmp_path / "one" / "crossval-smoke.json").read_text())
+    assert one["benchmark"]["relations"]["category"]["accuracy"] == pytest.approx(found["seeds"][0])
