@@ -42,7 +42,10 @@ _GROUP_COLUMNS = np.asarray([TARGET_NAMES.index(name) for name in GROUP_NAMES])
 
 @dataclass(frozen=True)
 class BoostingSettings:
-    """Settings of the models, chosen once for all folds."""
+    """Settings of the models, chosen once for all folds.
+
+    `copy_candidates` bounds the candidates of an injected step: most are easy, and rows cost time.
+    """
 
     learning_rate: float = 0.04
     leaves: int = 31
@@ -55,6 +58,8 @@ class BoostingSettings:
     first_category_rounds: int = 90
     feature_fraction: float = 0.25
     category_feature_fraction: float = 0.25
+    given_feature_fraction: float = 0.1
+    copy_candidates: int = 14
     threads: int = 2
     extra: dict[str, Any] = field(default_factory=dict)
 
@@ -193,9 +198,9 @@ def _labelled(tables: Sequence[Table]) -> list[tuple[Table, int]]:
     return [(t, k) for t in tables for k in range(len(t.targets)) if t.pair_weight[k] > 0]
 
 
-def _multiclass(settings: BoostingSettings, seed: int) -> dict[str, Any]:
+def _multiclass(settings: BoostingSettings, seed: int, fraction: float) -> dict[str, Any]:
     return {
-        **settings.parameters(seed, settings.category_leaves, settings.category_feature_fraction),
+        **settings.parameters(seed, settings.category_leaves, fraction),
         "objective": "multiclass",
         "num_class": N_CATEGORIES,
     }
@@ -206,7 +211,9 @@ def _fit_category(tables: Sequence[Table], settings: BoostingSettings, seed: int
     x = np.stack([t.targets[k] for t, k in rows])
     y = np.asarray([t.category[k] for t, k in rows])
     w = np.asarray([t.pair_weight[k] for t, k in rows])
-    return lgb.train(_multiclass(settings, seed), lgb.Dataset(x, y, weight=w), rounds)
+    return lgb.train(
+        _multiclass(settings, seed, settings.category_feature_fraction), lgb.Dataset(x, y, weight=w), rounds
+    )
 
 
 def _fit_given(tables: Sequence[Table], settings: BoostingSettings, seed: int) -> lgb.Booster:
@@ -214,20 +221,39 @@ def _fit_given(tables: Sequence[Table], settings: BoostingSettings, seed: int) -
     x = np.stack([np.concatenate([t.pairs[k][t.gold[k]], t.targets[k]]) for t, k in held])
     y = np.asarray([t.category[k] for t, k in held])
     w = np.asarray([t.pair_weight[k] for t, k in held])
-    return lgb.train(_multiclass(settings, seed), lgb.Dataset(x, y, weight=w), settings.category_rounds)
+    return lgb.train(
+        _multiclass(settings, seed, settings.given_feature_fraction),
+        lgb.Dataset(x, y, weight=w),
+        settings.category_rounds,
+    )
 
 
 def _fit_evidence(tables: Sequence[Table], settings: BoostingSettings, seed: int) -> lgb.Booster:
     held = _with_gold(tables)
-    groups = [len(t.pairs[k]) for t, k in held]
-    x = np.concatenate([pair_rows(t.targets[k], t.pairs[k], t.category[k]) for t, k in held])
-    labels = np.concatenate([np.eye(n, dtype=np.float32)[t.gold[k]] for (t, k), n in zip(held, groups, strict=True)])
+    kept = [_sampled(t, k, settings.copy_candidates) for t, k in held]
+    groups = [len(places) for places in kept]
+    x = np.concatenate(
+        [pair_rows(t.targets[k], t.pairs[k][places], t.category[k]) for (t, k), places in zip(held, kept, strict=True)]
+    )
+    labels = np.concatenate(
+        [(places == t.gold[k]).astype(np.float32) for (t, k), places in zip(held, kept, strict=True)]
+    )
     w = np.concatenate([np.full(n, t.pair_weight[k], np.float32) for (t, k), n in zip(held, groups, strict=True)])
     parameters = {
         **settings.parameters(seed, settings.evidence_leaves),
         "objective": listwise_objective(groups),
     }
     return lgb.train(parameters, lgb.Dataset(x, labels, weight=w), settings.evidence_rounds)
+
+
+def _sampled(table: Table, place: int, count: int) -> np.ndarray:
+    """Return the candidates that the evidence model is fitted on: all, or the gold one and a sample in a copy."""
+    places = np.arange(len(table.pairs[place]))
+    if table.id == table.origin or len(places) <= count:
+        return places
+    rng = np.random.default_rng(zlib.crc32(f"{table.id}:{place}".encode()))
+    others = rng.choice(places[places != table.gold[place]], count - 1, replace=False)
+    return np.sort(np.append(others, table.gold[place]))
 
 
 def _with_gold(tables: Sequence[Table]) -> list[tuple[Table, int]]:

@@ -57,8 +57,11 @@ class Target:
 
 def keep_share(table: Table, place: int, logit: float, share: float, floor: float) -> bool:
     """Decide, the same every time, whether an easy necessary target is trained on."""
-    if table.redundant[place] == 1 or logit > floor:
-        return True
+    return table.redundant[place] == 1 or logit > floor or drawn(table, place, share)
+
+
+def drawn(table: Table, place: int, share: float) -> bool:
+    """Draw a share of all targets, the same ones every time."""
     digest = hashlib.sha256(f"{table.id}:{place}".encode()).digest()
     return digest[0] / 255 < share
 

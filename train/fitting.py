@@ -18,7 +18,7 @@ from redclf.detectors.model_folder import Calibration
 from redclf.model.pair_encoder import PairEncoder, base_folder, load_base
 from redclf.runtime.fusion import Fusion, text_alone
 from train.copies import copies_of
-from train.data import Target, build_targets, keep_share
+from train.data import Target, build_targets, drawn, keep_share
 from train.encoder import StateCache, is_trained, predict, train_encoder
 from train.recipe import Recipe
 from train.stacking import Scores
@@ -176,7 +176,8 @@ def fit_encoder(
 
     def injected(table: Table, place: int, logit: float) -> bool:
         base = recipe.weights.coding if table.domain == "coding" else 1.0
-        return bool(table.weight[place] > 1.5 * recipe.weights.context * base)
+        certain = table.weight[place] > 1.5 * recipe.weights.context * base
+        return bool(certain and drawn(table, place, recipe.copy_share))
 
     targets = workshop.targets(fitted, scores, wanted) + workshop.targets(copies, scores, injected)
     readable = workshop.targets(held, scores, lambda t, k, logit: t.redundant[k] >= 0 and logit > floor)
@@ -313,7 +314,7 @@ def choose_threshold(
         (weight, [(1 / (1 + math.exp(-(scale * logit + shift))), share, gold, hit) for logit, share, gold, hit in trip])
         for weight, trip in trajectories
     ]
-    for threshold in np.arange(0.2, 0.85, 0.025):
+    for threshold in np.arange(0.2, 0.96, 0.025):
         found = value = count = 0.0
         for weight, trip in probabilities:
             ranked = sorted(trip, key=lambda t: -t[0] * t[1])

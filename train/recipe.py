@@ -35,7 +35,9 @@ class Recipe:
     floor : float
         Targets whose redundancy by relations is below it are not read by the encoder.
     easy_share : float
-        Share of the necessary targets below the floor that are trained on.
+        Share of the necessary targets below the floor that the encoder is trained on.
+    copy_share : float
+        Share of the injected targets that the encoder is trained on.
     held_out : float
         Share of the training tasks kept for calibration.
     recall : float
@@ -49,6 +51,7 @@ class Recipe:
     partner_text: bool = True
     floor: float = 0.02
     easy_share: float = 0.15
+    copy_share: float = 1.0
     held_out: float = 0.1
     recall: float = 0.6
     weights: Weights = field(default_factory=Weights)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import pickle
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -52,6 +53,10 @@ def load_scores(path: Path) -> dict[str, list[Scores]]:
         for key, logit, end, size in zip(data["ids"], data["logits"], ends, sizes, strict=True):
             out.setdefault(str(key), []).append((float(logit), cells[end - size : end].T))
         return out
+
+
+#: Log-odds of redundancy up to which the cells of a copy's necessary steps are left even.
+EASY = -2.0
 
 
 @dataclass
@@ -119,7 +124,8 @@ class Stack:
         path = self._path("scores", without, self._digest(self._tables(without, inside=False), asked), ".npz")
         if not path.exists():
             model = self.model(without)
-            save_scores(path, {t.id: model.predict(t) for t in asked})
+            # A copy is only ever trained on, so the cells of its easy steps are never read.
+            save_scores(path, {t.id: model.predict(t, EASY if t.id != t.origin else -math.inf) for t in asked})
         return load_scores(path)
 
     def stacked(self, outer: int | None) -> dict[str, list[Scores]]:

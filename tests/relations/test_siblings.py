@@ -66,7 +66,11 @@ def test_without_a_choice_nothing_is_a_hit():
 
 
 def test_a_hit_beside_in_the_same_message():
-    found = relate(user("go"), parallel(*(("get_bed", {"bed": bed}, f"soil of {bed}") for bed in ("bed-1", "bed-2"))), step("update_bed", "done", {"bed": "bed-2"}))
+    found = relate(
+        user("go"),
+        parallel(*(("get_bed", {"bed": bed}, f"soil of {bed}") for bed in ("bed-1", "bed-2"))),
+        step("update_bed", "done", {"bed": "bed-2"}),
+    )
     assert target(found, 0)["hits_same_message_n"] == 1 and target(found, 0)["hit_position"] == 3
     assert target(found, 0)["hits_known_n"] == 0 and target(found, 0)["group_taken_f"] == 0.5
 
