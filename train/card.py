@@ -1,13 +1,21 @@
-"""The model card, written from measured numbers."""
+"""The model card, written from measured numbers.
+
+    python -m train.card models/redclf-minilm --unseen results/unseen-choosing.json results/unseen-final.json
+
+writes the card of a finished model again, with what was measured since.
+"""
 
 from __future__ import annotations
 
+import argparse
 import json
-from collections.abc import Mapping
+import sys
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from train.recipe import Recipe
+from train.command import guarded
+from train.recipe import Recipe, recipe_of
 
 #: Columns of the card: title and path in an evaluation.
 COLUMNS = (
@@ -38,7 +46,13 @@ def score_rows(measured: Mapping[str, Any], part: str) -> list[str]:
     return rows
 
 
-def write_card(folder: Path, recipe: Recipe, about: Mapping[str, Any], measured: Mapping[str, Any]) -> None:
+def write_card(
+    folder: Path,
+    recipe: Recipe,
+    about: Mapping[str, Any],
+    measured: Mapping[str, Any],
+    unseen: Sequence[Mapping[str, Any]] = (),
+) -> None:
     """Write `README.md` and `metrics.json` of a model folder.
 
     Parameters
@@ -47,8 +61,10 @@ def write_card(folder: Path, recipe: Recipe, about: Mapping[str, Any], measured:
         Header of the training run.
     measured : mapping
         Results of `train.crossval`; the card quotes out-of-fold figures only.
+    unseen : sequence of mapping
+        Results of `train.unseen` for this model.
     """
-    metrics = {"training": dict(about), "out_of_fold": dict(measured)}
+    metrics = {"training": dict(about), "out_of_fold": dict(measured), "unseen": [dict(found) for found in unseen]}
     (folder / "metrics.json").write_text(json.dumps(metrics, indent=1) + "\n", encoding="utf-8")
     lines = [
         f"# redclf-{recipe.name}",
@@ -80,4 +96,52 @@ def write_card(folder: Path, recipe: Recipe, about: Mapping[str, Any], measured:
             f"`{made['command']}`, seed {made['seed']}, commit `{made['commit']}`.",
             "",
         ]
+    if unseen:
+        lines += [
+            "## Unseen domains, %",
+            "",
+            "This model on tools and domains of which training saw nothing.",
+            "",
+            "| domains | row | " + " | ".join(title for title, _ in COLUMNS) + " |",
+            "|---|---|" + "---|" * len(COLUMNS),
+        ]
+        for found in unseen:
+            rows = score_rows({", ".join(domains_of(found)): found["all"]}, ", ".join(domains_of(found)))
+            lines += rows
+        lines += ["", *(f"`{found['about']['command']}`, commit `{found['about']['commit']}`." for found in unseen), ""]
     (folder / "README.md").write_text("\n".join(lines), encoding="utf-8")
+
+
+def domains_of(unseen: Mapping[str, Any]) -> list[str]:
+    """Return the domains that were scored."""
+    return sorted(unseen["all"]["both" if "both" in unseen["all"] else "relations"]["by_domain"])
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run from the command line."""
+    parser = argparse.ArgumentParser(prog="python -m train.card", description=(__doc__ or "").split("\n")[0])
+    parser.add_argument("model", help="model folder")
+    parser.add_argument("--unseen", nargs="+", default=[], help="results of train.unseen for this model")
+    options = parser.parse_args(arguments)
+    return guarded(parser.prog, lambda: rewrite(Path(options.model), options.unseen))
+
+
+def rewrite(folder: Path, unseen: Sequence[str]) -> None:
+    """Write a finished model's card again.
+
+    Raises
+    ------
+    ValueError
+        If a result is another model's.
+    """
+    metrics = json.loads((folder / "metrics.json").read_text(encoding="utf-8"))
+    config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    found = [json.loads(Path(path).read_text(encoding="utf-8")) for path in unseen]
+    for path, result in zip(unseen, found, strict=True):
+        if result["about"]["model"].get("training") != metrics["training"]:
+            raise ValueError(f"{path}: expected results of {folder}, found another model's")
+    write_card(folder, recipe_of(config["recipe"]), metrics["training"], metrics["out_of_fold"], found)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

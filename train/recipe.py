@@ -123,6 +123,11 @@ def load_recipe(path: str | Path, overrides: Sequence[str] = ()) -> Recipe:
     return _build(Recipe, values, f"{path}: ")
 
 
+def recipe_of(values: dict[str, Any]) -> Recipe:
+    """Return a recipe from plain data, as `Recipe.to_dict` gives it."""
+    return _build(Recipe, values, "recipe: ")
+
+
 def claim(directory: Path, recipe: Recipe, data: str = "") -> None:
     """Note in a run's folder which recipe and tables it is for.
 
