@@ -350,3 +350,16 @@ def test_python(run):
 
     predictions = Detector().detect(load(EXAMPLE)[0])
     assert predictions and all(0 <= p.confidence <= 1 and p.reason for p in predictions)
+
+
+def test_models_show_the_out_of_fold_scores(run, tmp_path, monkeypatch):
+    folder = tmp_path / "small"
+    folder.mkdir()
+    (folder / "config.json").write_text("{}")
+    scores = {"stepcls": {"accuracy": 0.875}, "stepdet": {"at_least_one": {"mean": 0.5}}, "localisation": {"ap": 0.75}}
+    (folder / "metrics.json").write_text(json.dumps({"out_of_fold": {"benchmark": {"both": scores}}}))
+    monkeypatch.setattr("redclf.models.model_folders", lambda: (tmp_path,))
+    code, out, _ = run("models")
+    assert code == 0
+    for text in ("small", "StepCls 87.5%", "StepDet 50.0%", "loc. AP 75.0%"):
+        assert text in out

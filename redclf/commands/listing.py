@@ -9,11 +9,13 @@ from redclf.commands.output import console, one_line
 from redclf.models import ModelInfo, model_folders, shipped_models
 from redclf.readers import formats
 
-#: Path in `metrics.json` to its heading.
+#: Where `metrics.json` keeps the scores of the whole model out of fold.
+_PART = "out_of_fold.benchmark.both."
+#: Path of a score to its heading.
 _SCORES = {
     "stepcls.accuracy": "StepCls",
     "evidenceret.accuracy": "EvidenceRet",
-    "stepdet.mean": "P@K mean",
+    "stepdet.at_least_one.mean": "StepDet",
     "localisation.f1": "loc. F1",
     "localisation.ap": "loc. AP",
 }
@@ -21,7 +23,7 @@ _SPACE = "  "
 
 
 def show_models() -> None:
-    """Print a line for each shipped model, with its measured scores where it has them."""
+    """Print a line for each shipped model, with its out-of-fold scores on the benchmark where it has them."""
     screen = console()
     infos = shipped_models()
     if not infos:
@@ -45,7 +47,7 @@ def show_formats() -> None:
 
 
 def _scores(info: ModelInfo) -> list[str]:
-    found = {heading: _find(info.metrics, path) for path, heading in _SCORES.items()}
+    found = {heading: _find(info.metrics, _PART + path) for path, heading in _SCORES.items()}
     return [f"{heading} {value:.1%}" for heading, value in found.items() if value is not None]
 
 
