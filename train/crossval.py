@@ -133,6 +133,7 @@ def report_seeds(
             numbers[part][row] = {
                 path: {"mean": float(mean[at]), "spread": float(spread[at]), "seeds": figures[:, at].tolist()}
                 for at, path in enumerate(HEADLINE.values())
+                if np.isfinite(figures[:, at]).all()
             }
         table = Table(f"Mean ± standard deviation over {len(found)} seeds, %", ("row", *HEADLINE), tuple(lines))
         text += [f"\n## {part}\n", table.markdown()]

@@ -117,7 +117,9 @@ def write_report(
     output.mkdir(parents=True, exist_ok=True)
     origin = "\n".join(f"- {key}: `{about[key]}`" for key in ("command", "data", "seed", "commit"))
     (output / f"{stem}.md").write_text("\n".join([f"# {title}\n", *text, "\n" + origin]) + "\n", encoding="utf-8")
-    (output / f"{stem}.json").write_text(json.dumps({"about": about, **numbers}, indent=1) + "\n", encoding="utf-8")
+    (output / f"{stem}.json").write_text(
+        json.dumps({"about": about, **numbers}, indent=1, allow_nan=False) + "\n", encoding="utf-8"
+    )
 
 
 def report_rows(

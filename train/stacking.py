@@ -110,7 +110,7 @@ class Stack:
             with path.open("rb") as stream:
                 model: Boosting = pickle.load(stream)
             return model
-        self.log(f"fitting relations without folds {sorted(without)}")
+        self.log(f"fitting relations without folds {sorted(without)}" if without else "fitting relations on all folds")
         model = self.fit(without)
         part = path.with_suffix(".part")
         with part.open("wb") as stream:
