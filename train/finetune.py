@@ -12,7 +12,6 @@ import argparse
 import json
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +24,7 @@ from train.export import (
     save_tokenizer,
     write_config,
 )
-from train.fitting import Workshop, fit_encoder, mean_cells, relations_calibration
+from train.fitting import Workshop, fit_encoder, relations_calibration
 from train.provenance import header
 from train.recipe import claim, load_recipe
 from train.stacking import Stack
@@ -38,7 +37,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--data", required=True, action="append", help="benchmark root; repeatable")
     parser.add_argument("--output", required=True, help="model folder to write")
     parser.add_argument("--metrics", help="results JSON of train.crossval, which the card quotes")
-    parser.add_argument("--fusion", help="run folder of train.crossval, whose folds' mean fusion weights are taken")
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="override a config value")
     parser.add_argument(
         "--relations-only", action="store_true", help="no encoder: a folder for `--detector relations` alone"
@@ -63,8 +61,6 @@ def train(options: argparse.Namespace) -> None:
         calibration: dict[str, Any] = {"relations": vars(relations_calibration(workshop, items, scores))}
     else:
         fit = fit_encoder(workshop, items, scores, work / "encoder")
-        if options.fusion:
-            fit.fusion = replace(fit.fusion, cells=mean_cells(Path(options.fusion)))
         calibration = fit.to_dict()
         save_tokenizer(workshop.tokenizer, folder)
         fit.module.save_pretrained(work / "encoder")

@@ -40,6 +40,8 @@ class Recipe:
         Share of the injected targets that the encoder is trained on.
     held_out : float
         Share of the training tasks kept for calibration.
+    text : float
+        Weight of the text's categories, against 1 of the relations'.
     recall : float
         Least recall of localisation at the threshold.
     """
@@ -53,6 +55,7 @@ class Recipe:
     easy_share: float = 0.15
     copy_share: float = 1.0
     held_out: float = 0.1
+    text: float = 0.5
     recall: float = 0.6
     weights: Weights = field(default_factory=Weights)
     augmentation: Augmentation = field(default_factory=Augmentation)

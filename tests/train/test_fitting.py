@@ -5,8 +5,7 @@ import pytest
 
 from redclf.detectors.model_folder import Calibration
 from redclf.runtime.fusion import Fusion
-from train.data import Target
-from train.fitting import choose_threshold, fit_fusion, floor_logit, held_out_groups, load_tokenizer, platt
+from train.fitting import choose_threshold, floor_logit, fusion_of, held_out_groups, load_tokenizer, platt
 from train.recipe import Recipe
 
 
@@ -49,26 +48,14 @@ def test_tokenizer_neither_cuts_nor_pads():
     assert len(tokenizer.encode("word " * 1000, add_special_tokens=False).ids) == 1000
 
 
-def target(redundant: int, logit: float, category: int = 0) -> Target:
-    cells = np.full((4, 2), np.log(0.125))
-    return Target("t", 0, [[1], [2]], [1, 1], [0, 1], logit, cells, redundant, category, 0 if redundant else None, 1.0)
-
-
-def test_fusion_trusts_whichever_is_right():
-    rng = np.random.default_rng(0)
-    targets, outputs = [], []
-    for _ in range(400):
-        redundant, category = int(rng.random() < 0.5), int(rng.integers(4))
-        rows = np.zeros((2, 10))
-        rows[:, 5] = 3.0 if redundant else -3.0
-        rows[:, 6 + category] = 3.0
-        targets.append(target(redundant, float(rng.normal()), category))
-        outputs.append(rows)
-    fusion = fit_fusion(outputs, targets, Calibration(0.8, -0.1))
-    assert fusion.redundant == (0.8, 0.0, 0.0, -0.1)
-    assert fusion.cells[2] > 0.5
-
-
-def test_fusion_with_too_little_to_go_by_is_the_plain_sum():
-    few = fit_fusion([np.zeros((2, 10))] * 5, [target(1, 0.0)] * 5, Calibration(0.8, -0.1))
-    assert few == Fusion((0.8, 0.0, 0.0, -0.1))
+def test_fusion_is_redundancy_by_relations_and_the_categories_of_both():
+    fusion = fusion_of(Recipe(text=0.5), Calibration(0.8, -0.1))
+    assert fusion == Fusion((0.8, 0.0, 0.0, -0.1), (1.0, 0.0, 0.5))
+    rows = np.zeros((2, 10))
+    rows[:, 6 + 2] = 3.0
+    cells = np.log(np.asarray([[0.3, 0.1], [0.05, 0.05], [0.2, 0.1], [0.1, 0.1]]))
+    joined = np.exp(fusion.join(rows, [0, 1], cells))
+    assert joined.sum() == pytest.approx(1.0) and joined.sum(axis=1).argmax() == 2
+    assert np.exp(cells).sum(axis=1).argmax() == 0
+    np.testing.assert_allclose(joined[:, 0] / joined[:, 1], np.exp(cells[:, 0] - cells[:, 1]))
+    assert fusion.log_odds(rows, 2.0) == pytest.approx(1.5)
