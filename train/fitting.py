@@ -179,11 +179,13 @@ def fit_encoder(
         certain = table.weight[place] > 1.5 * recipe.weights.context * base
         return bool(certain and drawn(table, place, recipe.copy_share))
 
-    targets = workshop.targets(fitted, scores, wanted) + workshop.targets(copies, scores, injected)
+    targets: list[Target] = []
+    if not is_trained(directory):
+        targets = workshop.targets(fitted, scores, wanted) + workshop.targets(copies, scores, injected)
     readable = workshop.targets(held, scores, lambda t, k, logit: t.redundant[k] >= 0 and logit > floor)
     log(f"{len(targets)} targets to train on, {len(readable)} held out for calibration")
     if workshop.cache is not None:
-        workshop.cache.add(readable if is_trained(directory) else [*targets, *readable])
+        workshop.cache.add([*targets, *readable])
     module = load_base(recipe.base, recipe.encoder)
     module = train_encoder(module, targets, recipe.training, directory, workshop.cache, readable, recipe.seed, log)
     outputs = predict(module, workshop.cache, readable)
