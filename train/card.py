@@ -1,6 +1,6 @@
 """The model card, written from measured numbers.
 
-    python -m train.card models/redclf-minilm --unseen results/unseen-choosing.json results/unseen-final.json
+    python -m train.card models/redclf-minilm --metrics results/crossval-minilm.json --unseen results/unseen-final.json
 
 writes the card of a finished model again, with what was measured since.
 """
@@ -121,12 +121,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run from the command line."""
     parser = argparse.ArgumentParser(prog="python -m train.card", description=(__doc__ or "").split("\n")[0])
     parser.add_argument("model", help="model folder")
+    parser.add_argument("--metrics", help="results of train.crossval; those that the card has, by default")
     parser.add_argument("--unseen", nargs="+", default=[], help="results of train.unseen for this model")
     options = parser.parse_args(arguments)
-    return guarded(parser.prog, lambda: rewrite(Path(options.model), options.unseen))
+    return guarded(parser.prog, lambda: rewrite(Path(options.model), options.metrics, options.unseen))
 
 
-def rewrite(folder: Path, unseen: Sequence[str]) -> None:
+def rewrite(folder: Path, measured: str | None, unseen: Sequence[str]) -> None:
     """Write a finished model's card again.
 
     Raises
@@ -140,7 +141,12 @@ def rewrite(folder: Path, unseen: Sequence[str]) -> None:
     for path, result in zip(unseen, found, strict=True):
         if result["about"]["model"].get("training") != metrics["training"]:
             raise ValueError(f"{path}: expected results of {folder}, found another model's")
-    write_card(folder, recipe_of(config["recipe"]), metrics["training"], metrics["out_of_fold"], found)
+    crossed = metrics["out_of_fold"]
+    if measured:
+        crossed = json.loads(Path(measured).read_text(encoding="utf-8"))
+        if crossed["about"]["recipe"] != config["recipe"]:
+            raise ValueError(f"{measured}: expected results of the recipe of {folder}, found another's")
+    write_card(folder, recipe_of(config["recipe"]), metrics["training"], crossed, found)
 
 
 if __name__ == "__main__":

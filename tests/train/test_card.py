@@ -40,3 +40,13 @@ def test_another_models_results_are_refused(folder, result, capsys):
     result.write_text(json.dumps(found))
     assert card.main([str(folder), "--unseen", str(result)]) == 2
     assert "another model's" in capsys.readouterr().err
+
+
+def test_out_of_fold_figures_of_another_recipe_are_refused(folder, tmp_path, capsys):
+    recipe = json.loads((folder / "config.json").read_text())["recipe"]
+    path = tmp_path / "crossval.json"
+    path.write_text(json.dumps({"about": {"recipe": {**recipe, "seed": 7}}}))
+    assert card.main([str(folder), "--metrics", str(path)]) == 2
+    assert "another's" in capsys.readouterr().err
+    path.write_text(json.dumps({"about": {"recipe": recipe}}))
+    assert card.main([str(folder), "--metrics", str(path)]) == 0
