@@ -33,7 +33,8 @@ class ScoredDetector(DistributionDetector):
         key = relations.view.trajectory.id
         self.threshold = self._thresholds[key]
         found = list(self._scores[key])
-        if len(relations.targets) == len(found):
+        sizes = [len(candidates) for candidates in relations.candidates]
+        if [target.cells.shape[1] for target in found] == sizes:
             return found
         raise NotImplementedError
 
