@@ -175,7 +175,7 @@ class Boosting:
 
 def _without_group(targets: np.ndarray) -> np.ndarray:
     """Return targets whose group columns are constant, so that no split is made on them."""
-    out = targets.copy()
+    out: np.ndarray = targets.copy()
     out[:, _GROUP_COLUMNS] = 0.0
     return out
 
@@ -252,8 +252,9 @@ def _sampled(table: Table, place: int, count: int) -> np.ndarray:
     if table.id == table.origin or len(places) <= count:
         return places
     rng = np.random.default_rng(zlib.crc32(f"{table.id}:{place}".encode()))
-    others = rng.choice(places[places != table.gold[place]], count - 1, replace=False)
-    return np.sort(np.append(others, table.gold[place]))
+    gold = places == table.gold[place]
+    others = rng.choice(places[~gold], count - 1, replace=False)
+    return np.sort(np.concatenate([others, places[gold]]))
 
 
 def _with_gold(tables: Sequence[Table]) -> list[tuple[Table, int]]:

@@ -41,7 +41,9 @@ def test_no_fold_is_scored_by_a_model_that_saw_it(stack, monkeypatch):
     def spy(self, without):
         found = model(self, without)
         predict = found.predict
-        found.predict = lambda table: seen.setdefault(self.folds[table.id], set()).add(without) or predict(table)
+        found.predict = lambda table, *floor: (
+            seen.setdefault(self.folds[table.id], set()).add(without) or predict(table, *floor)
+        )
         return found
 
     monkeypatch.setattr(Stack, "model", spy)
