@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 import re
 from bisect import bisect_left, bisect_right
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -79,13 +79,16 @@ class Siblings:
         self._seen_of_user = self._user_first()
         assistant = [step for step in steps if step.assistant]
         unused = [step for step in assistant if not any(self._levels[step.ordinal]) and not step.write]
-        self._totals = {
-            "unused": len(unused),
-            "repeated": sum(self._called_before[step.ordinal] for step in assistant),
-            "failed": sum(step.failure is not None for step in assistant),
-            "all": len(assistant),
+        self._counts = {
+            "unused": Counter(step.call_index for step in unused),
+            "repeated": Counter(step.call_index for step in assistant if self._called_before[step.ordinal]),
+            "failed": Counter(step.call_index for step in assistant if step.failure is not None),
+            "all": Counter(step.call_index for step in assistant),
         }
-        self._unused = {step.ordinal for step in unused}
+        self._totals = {name: counts.total() for name, counts in self._counts.items()}
+        self._group_results = {
+            index: {steps[place].result_index for place in places} for index, places in self._groups.items()
+        }
 
     def _own_objects(self) -> list[frozenset[str]]:
         """Return what each call names that the tool's other calls do not all name; all of it where nothing is left."""
@@ -199,7 +202,7 @@ class Siblings:
         return [float(value) for value in values] + self._group(step)
 
     def _group(self, step: StepView) -> list[float]:
-        group = self._groups[step.call_index]
+        group = self._groups.get(step.call_index, ())
         inner = [NAN] * 7
         if len(group) > 1:
             near = group[max(0, step.place - MAX_SIBLINGS) : step.place + MAX_SIBLINGS]
@@ -214,16 +217,14 @@ class Siblings:
                 float(step.call_index == self._parallel[0]),
                 float(sum(self.view.steps[place].verb > 0 for place in near)),
             ]
-        others = self._totals["all"] - len(group)
-        unused = self._totals["unused"] - sum(place in self._unused for place in group)
-        steps = self.view.steps
+        elsewhere = {name: total - self._counts[name][step.call_index] for name, total in self._totals.items()}
         return [
             *inner,
             float(len(self._parallel) - (len(group) > 1)),
-            float(unused),
-            unused / max(others, 1),
-            float(self._totals["repeated"] - sum(self._called_before[place] for place in group)),
-            float(self._totals["failed"] - sum(steps[place].failure is not None for place in group)),
+            float(elsewhere["unused"]),
+            elsewhere["unused"] / max(elsewhere["all"], 1),
+            float(elsewhere["repeated"]),
+            float(elsewhere["failed"]),
         ]
 
     def pairs(self, step: StepView, candidates: Sequence[Candidate]) -> np.ndarray:
@@ -243,7 +244,7 @@ class Siblings:
         reply = frozenset[str]()
         if after < len(view.assistant_texts):
             reply = view.text_atoms.get(view.assistant_texts[after], reply)
-        group_results = {steps[p].result_index for p in self._groups[step.call_index]} - {step.result_index}
+        group_results = self._group_results.get(step.call_index, set())
         own = self._own[step.ordinal]
         rows = np.full((len(candidates), len(PAIR_NAMES)), np.nan, dtype=np.float32)
         for row, candidate in zip(rows, candidates, strict=True):
@@ -267,7 +268,7 @@ class Siblings:
                 atoms = view.text_atoms.get(index, frozenset())
                 row[_PAIR["message_of_hit_is"] :] = (
                     index in near_results,
-                    index in group_results,
+                    index in group_results and index != step.result_index,
                     not named.isdisjoint(atoms),
                     not own.isdisjoint(atoms),
                 )

@@ -4,13 +4,13 @@ import hashlib
 import os
 import subprocess
 import sys
-import time
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 from traces import chain, parallel, said, step, trace, user
+from work import work
 
 from redclf.relations.candidates import Candidate
 from redclf.relations.features import PAIR_NAMES, TARGET_NAMES, Relations, _running
@@ -220,10 +220,8 @@ class TestRobust:
 
     @pytest.mark.parametrize("result", ["\ud800", "x" * 5_000_000, "[" * 100_000, "id_1 " * 1_000_000])
     def test_any_result(self, result):
-        started = time.perf_counter()
         found = relate(trace(user("go"), step("a", result), step("a", result)))
         assert pair(found, 1, (1, 2))["same_result_is"] == 1
-        assert time.perf_counter() - started < 3
 
     def test_no_infinite_values(self):
         for trajectory in (chain(60, 3), trace(user(""), step("a", "")), trace(*[step("a", "")] * 3)):
@@ -232,24 +230,14 @@ class TestRobust:
             assert not any(np.isinf(p).any() for p in found.pair_features)
 
     def test_many_parallel_calls_in_one_message(self):
-        started = time.perf_counter()
         found = relate(chain(200, 200))
         assert len(found.targets) == 200 and found.view.steps[0].group == 200
-        assert time.perf_counter() - started < 5
 
     @pytest.mark.parametrize("per_message", [1, 100_000], ids=["chain", "parallel"])
-    def test_time_grows_with_the_length_and_no_faster(self, per_message):
-        def seconds(count):
-            view = TrajectoryView(chain(count, per_message))
-            started = time.process_time()
-            Relations(view)
-            return time.process_time() - started
-
-        seconds(50)
-        assert seconds(800) < 6.5 * seconds(200)
+    def test_work_grows_with_the_length_and_no_faster(self, per_message):
+        counts = [work(lambda n=n: relate(chain(n, per_message))) for n in (400, 1600)]
+        assert counts[1] < 5 * counts[0]
 
     @pytest.mark.slow
     def test_three_thousand_steps(self):
-        started = time.process_time()
         assert len(relate(chain(3000)).targets) == 3000
-        assert time.process_time() - started < 40

@@ -3,10 +3,10 @@ from __future__ import annotations
 import json
 import random
 import re
-import time
 
 import pytest
 from traces import chain, parallel, said, step, trace, user
+from work import work
 
 from redclf.relations.views import STOPWORDS, TrajectoryView, atoms_of, is_identifier, verb_kind
 
@@ -43,9 +43,7 @@ class TestAtoms:
 
     @pytest.mark.parametrize("text", ["#" * 30_000, "a" + "." * 30_000, "#." * 15_000])
     def test_long_runs_of_punctuation(self, text):
-        started = time.perf_counter()
         atoms_of(text)
-        assert time.perf_counter() - started < 2
 
     def test_identifier(self):
         assert is_identifier("a12") and is_identifier("snake_case") and is_identifier("x@y")
@@ -141,10 +139,8 @@ def test_any_arguments(arguments):
     ids=range(11),
 )  # fmt: skip
 def test_any_result(result):
-    started = time.perf_counter()
     (view,) = views(user("go"), step("get", result))
     assert view.length == len(result)
-    assert time.perf_counter() - started < 3.0
 
 
 def test_no_interactions():
@@ -152,7 +148,6 @@ def test_no_interactions():
     assert TrajectoryView(trace(user("hello"), said("hello"))).steps == []
 
 
-def test_long_run_is_quick():
-    started = time.perf_counter()
-    assert len(TrajectoryView(chain(3000)).steps) == 3000
-    assert time.perf_counter() - started < 5.0
+def test_work_grows_with_the_length_and_no_faster():
+    counts = [work(lambda n=n: TrajectoryView(chain(n)).steps) for n in (400, 1600)]
+    assert counts[1] < 4.5 * counts[0]
