@@ -21,7 +21,7 @@ from typing import Any
 from redclf.benchmark.data import LabelledTrajectory
 from redclf.benchmark.evaluate import Evaluation, evaluate, paired_difference
 from redclf.benchmark.tables import Table
-from train.augment import INJECTION_NAMES
+from train.augment import FAMILIES
 from train.command import clock_log, command_parser, guarded, load_items
 from train.fitting import Workshop
 from train.provenance import header
@@ -87,10 +87,9 @@ def _layers(kept: int, frozen: int) -> Ablation:
 
 ABLATIONS: tuple[Ablation, ...] = (
     *(
-        Ablation(f"without-{name.replace('_', '-')}", f"no injection `{name}`", (f"augmentation.without=[{name}]",))
-        for name in INJECTION_NAMES
+        Ablation(f"without-{family}", f"no {', '.join(names)}", (f"augmentation.without=[{', '.join(names)}]",))
+        for family, names in FAMILIES.items()
     ),
-    Ablation("without-rename", "tools keep their names in copies", ("augmentation.rename=0.0",)),
     Ablation("without-augmentation", "no copies", ("augmentation.copies=0", "augmentation.cuts=0")),
     Ablation("without-retry-text", "test runs without the sentence of synthetic retries", (), without_retry_text, True),
     Ablation("without-policy", "no policy text, in training and test", (), without_policy),

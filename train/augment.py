@@ -16,6 +16,20 @@ Step = tuple[int, int]
 #: What can be left out: kinds of injection, and disguises of whole copies.
 INJECTION_NAMES: tuple[str, ...] = (*INJECTIONS, *BEFORE, *AFTER)
 
+#: The same by what they teach, which is how an ablation leaves them out.
+FAMILIES: dict[str, tuple[str, ...]] = {
+    "repeats": ("repeat", "repeat_parallel", "other_query", "view_again", "joint"),
+    "other-tool": ("other_tool",),
+    "failures": ("failure", "failure_earlier"),
+    "mistakes": (
+        *("refused", "guessed", "bad_form", "refused_again", "unknown_tool"),
+        *("wrong_target", "refused_edit", "wrong_path"),
+    ),
+    "searches": ("search_on", "empty_search", "off_target", "off_search", "ruled_out", "research", "no_hits"),
+    "negatives": ("lone_failure", "changed_repeat", "poll", "next_page", "parallel_objects", "chain"),
+    "disguises": (*BEFORE, *AFTER),
+}
+
 
 def augment(
     item: LabelledTrajectory,

@@ -9,12 +9,12 @@ from traces import said, step, trace, user
 
 from redclf.benchmark.data import LabelledTrajectory
 from train import ablate, crossval, rows
-from train.augment import INJECTION_NAMES
+from train.augment import FAMILIES, INJECTION_NAMES
 from train.recipe import load_recipe
 from train.stacking import Stack
 
 CONFIG = Path(__file__).parents[2] / "configs" / "smoke.yaml"
-NAMES = ["without-repeat", "without-augmentation", "without-retry-text", "without-policy"]
+NAMES = ["without-repeats", "without-augmentation", "without-retry-text", "without-policy"]
 
 
 def arguments(root, place, *more):
@@ -44,9 +44,9 @@ def test_each_is_compared_with_the_full_recipe(done):
     # The small benchmark has no such sentence, so the test changes nothing.
     assert all(entry["difference"] in (0, None) for entry in found["without-retry-text"].values())
     changed = {name for name in NAMES if any(entry["difference"] for entry in found[name].values())}
-    assert changed >= {"without-repeat", "without-policy"}
+    assert changed >= {"without-repeats", "without-policy"}
     text = (done[0] / "results" / "ablate-smoke.md").read_text()
-    assert "no injection `repeat`" in text and "train.ablate" in text
+    assert "no repeat, repeat_parallel" in text and "train.ablate" in text
 
 
 def test_what_is_changed_is_what_is_trained_on(done):
@@ -102,7 +102,7 @@ def test_partner_text_can_be_left_out(tiny_items):
 def test_every_ablation_is_a_recipe_of_its_own():
     base = load_recipe(CONFIG)
     made = {a.name: load_recipe(CONFIG, a.overrides) for a in ablate.ABLATIONS}
-    assert {f"without-{name.replace('_', '-')}" for name in INJECTION_NAMES} <= made.keys()
+    assert {f"without-{family}" for family in FAMILIES} <= made.keys()
     for ablation in ablate.ABLATIONS:
         assert (made[ablation.name] != base) == bool(ablation.overrides)
         if ablation.encoder:
@@ -125,7 +125,7 @@ def test_retry_sentence_is_taken_out_beside_a_call_only():
 @pytest.mark.parametrize(
     ("more", "message"),
     [
-        (["--only", "layer-6"], "--only: expected some of without-repeat"),
+        (["--only", "layer-6"], "--only: expected some of without-repeats"),
         (["--only", "lora", "--relations-only"], "--only lora: is about the encoder"),
         (["--fold", "7"], r"--fold: expected one of [0, 1, 2], got 7"),
     ],
@@ -133,3 +133,7 @@ def test_retry_sentence_is_taken_out_beside_a_call_only():
 def test_mistakes(more, message, tiny_root, tmp_path, capsys):
     assert ablate.main(arguments(tiny_root, tmp_path, *more)) == 2
     assert message in capsys.readouterr().err
+
+
+def test_the_families_hold_every_injection_once():
+    assert sorted(name for names in FAMILIES.values() for name in names) == sorted(INJECTION_NAMES)
