@@ -10,11 +10,13 @@ from __future__ import annotations
 
 import argparse
 import json
+import random
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from redclf.runtime.encoder import Pair
 from train.card import write_card
 from train.command import clock_log, guarded, load_items
 from train.export import (
@@ -24,10 +26,13 @@ from train.export import (
     save_tokenizer,
     write_config,
 )
-from train.fitting import Workshop, fit_encoder, relations_calibration
+from train.fitting import Workshop, fit_encoder, floor_logit, relations_calibration
 from train.provenance import header
 from train.recipe import claim, load_recipe
-from train.stacking import Stack
+from train.stacking import Scores, Stack
+
+#: Pairs that the scales of the int8 encoder are taken from.
+SAMPLES = 256
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -65,7 +70,8 @@ def train(options: argparse.Namespace) -> None:
         save_tokenizer(workshop.tokenizer, folder)
         fit.module.save_pretrained(work / "encoder")
         export_encoder(fit.module, work / "encoder.fp32.onnx")
-        quantise_encoder(work / "encoder.fp32.onnx", folder / "encoder.onnx")
+        samples = calibration_pairs(workshop, scores)
+        quantise_encoder(work / "encoder.fp32.onnx", folder / "encoder.onnx", samples)
     export_trees(stack.model(frozenset()), folder / "relations")
     write_config(folder, recipe, calibration, items)
     measured: Mapping[str, Any] = {}
@@ -73,6 +79,15 @@ def train(options: argparse.Namespace) -> None:
         measured = json.loads(Path(options.metrics).read_text(encoding="utf-8"))
     write_card(folder, recipe, header(items, recipe.seed, "train.finetune"), measured)
     clock_log(f"wrote {folder}")
+
+
+def calibration_pairs(workshop: Workshop, scores: Mapping[str, Sequence[Scores]]) -> list[Pair]:
+    """Return pairs of the training trajectories, as the encoder reads them, for the scales of int8."""
+    floor = floor_logit(workshop.recipe)
+    pairs: list[Pair] = []
+    for target in workshop.targets(workshop.items, scores, lambda t, k, logit: logit > floor):
+        pairs += zip(target.pairs, target.first, strict=True)
+    return random.Random(workshop.recipe.seed).sample(pairs, min(SAMPLES, len(pairs)))
 
 
 if __name__ == "__main__":

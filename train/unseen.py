@@ -52,15 +52,17 @@ class TextDetector(CrossEncoderDetector):
 
     def score(self, relations: Relations) -> list[TargetScores]:
         """Return the distribution of every target; what the encoder does not read has no evidence."""
-        scored, read = self.read(relations)
+        logits, cells = self._scorer.open(relations)
+        read = self.reader(relations)
         found = []
-        for place, (logit, cells) in enumerate(scored):
-            if place not in read:
-                found.append(TargetScores(self._plain.logit(logit), np.full_like(cells, -np.log(cells.size))))
+        for place, logit in enumerate(logits):
+            own = cells(place)
+            if logit <= self._floor:
+                found.append(TargetScores(self._plain.logit(logit), np.full_like(own, -np.log(own.size))))
                 continue
-            chosen, rows = read[place]
-            alone, own = text_alone(rows, chosen, cells.shape[1])
-            found.append(TargetScores(self._own.logit(alone), own))
+            chosen, outputs = read(place, own)
+            alone, text = text_alone(outputs, chosen, own.shape[1])
+            found.append(TargetScores(self._own.logit(alone), text))
         return found
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from redclf.detectors.distribution import DistributionDetector, FloatArray, TargetScores
@@ -26,7 +28,7 @@ class CrossEncoderDetector(DistributionDetector):
     model : str or Path, optional
         Folder or name of a model; the shipped one by default.
     threads : int, optional
-        Threads of ONNX Runtime.
+        Threads of the encoder; scores do not depend on them.
 
     Examples
     --------
@@ -41,7 +43,7 @@ class CrossEncoderDetector(DistributionDetector):
         super().__init__()
         self.folder = ModelFolder.open(model)
         path, config = self.folder.path, self.folder.config
-        self._scorer = RelationScorer(path / "relations", threads)
+        self._scorer = RelationScorer(path / "relations")
         self._plain = self.folder.calibration()
         self._fusion, self.threshold = self.folder.fusion()
         try:
@@ -59,44 +61,46 @@ class CrossEncoderDetector(DistributionDetector):
         ids: list[int] = self._tokenizer.encode(text, add_special_tokens=False).ids
         return ids
 
-    def read(self, relations: Relations) -> tuple[list[tuple[float, FloatArray]], dict[int, Reading]]:
-        """Let the encoder read the targets that relations leave open.
+    def reader(self, relations: Relations) -> Callable[[int, FloatArray], Reading]:
+        """Return what lets the encoder read a target: its place and its cells to shortlist and outputs.
 
-        Returns
-        -------
-        scored : list of tuple
-            Logit and cells of every target by relations, not calibrated.
-        read : dict
-            Place of a target to the shortlisted candidates and the encoder's outputs for them.
+        The pairs of a target are one batch, so that its scores depend on nothing else that is read.
         """
-        scored = self._scorer.score(relations)
         serializer = Serializer(relations.view, self._tokenize, *self._special, partner_text=self._partner_text)
-        pairs: list[tuple[list[int], int]] = []
-        chosen: dict[int, list[int]] = {}
-        for place, (logit, cells) in enumerate(scored):
-            if logit <= self._floor:
-                continue
-            chosen[place] = shortlist(cells, self._partners)
+
+        def read(place: int, cells: FloatArray) -> Reading:
+            chosen = shortlist(cells, self._partners)
             step = relations.view.steps[relations.targets[place]]
-            pairs += [serializer.pair(step, relations.candidates[place][at]) for at in chosen[place]]
-        outputs = self._encoder.score(pairs)
-        read: dict[int, Reading] = {}
-        start = 0
-        for place, places in chosen.items():
-            read[place] = (places, outputs[start : start + len(places)])
-            start += len(places)
-        return scored, read
+            pairs = [serializer.pair(step, relations.candidates[place][at]) for at in chosen]
+            return chosen, self._encoder.score(pairs)
+
+        return read
 
     def score(self, relations: Relations) -> list[TargetScores]:
-        """Return the distribution of every target; the encoder reads those that may be redundant."""
-        scored, read = self.read(relations)
+        """Return the distribution of every target; the encoder reads those that may be redundant.
+
+        Where it has no say over redundancy, it reads a target only when its category or evidence is wanted.
+        """
+        logits, cells = self._scorer.open(relations)
+        read = self.reader(relations)
+
+        def joined(place: int) -> FloatArray:
+            own = cells(place)
+            chosen, outputs = read(place, own)
+            return self._fusion.join(outputs, chosen, own)
+
         found = []
-        for place, (logit, cells) in enumerate(scored):
-            if place not in read:
-                found.append(TargetScores(self._plain.logit(logit), cells))
-                continue
-            chosen, rows = read[place]
-            found.append(TargetScores(self._fusion.log_odds(rows, logit), self._fusion.join(rows, chosen, cells)))
+        for place, logit in enumerate(logits):
+            if logit <= self._floor:
+                found.append(TargetScores(self._plain.logit(logit), partial(cells, place)))
+            elif self._fusion.reads_redundancy:
+                own = cells(place)
+                chosen, outputs = read(place, own)
+                found.append(
+                    TargetScores(self._fusion.log_odds(outputs, logit), self._fusion.join(outputs, chosen, own))
+                )
+            else:
+                found.append(TargetScores(self._fusion.log_odds(None, logit), partial(joined, place)))
         return found
 
     def trained_on(self) -> frozenset[str]:

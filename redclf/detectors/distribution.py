@@ -7,7 +7,7 @@ cannot contradict each other.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -61,7 +61,6 @@ def combine(category: FloatArray, evidence: FloatArray, given: FloatArray) -> Fl
     return log_softmax(candidate + log_softmax(experts, axis=0))
 
 
-@dataclass(frozen=True, slots=True)
 class TargetScores:
     """The distribution of one target.
 
@@ -69,12 +68,23 @@ class TargetScores:
     ----------
     logit : float
         Calibrated log-odds of redundancy.
-    cells : ndarray of shape (4, n_candidates)
-        Log-probabilities of (category, candidate), given that the target is redundant.
+    cells : ndarray of shape (4, n_candidates), or a function that returns it
+        Log-probabilities of (category, candidate), given that the target is redundant. A function is
+        called when they are first asked for: most steps are necessary, and nothing more of them is.
     """
 
-    logit: float
-    cells: FloatArray
+    __slots__ = ("_cells", "logit")
+
+    def __init__(self, logit: float, cells: FloatArray | Callable[[], FloatArray]) -> None:
+        self.logit = logit
+        self._cells = cells
+
+    @property
+    def cells(self) -> FloatArray:
+        """Log-probabilities of (category, candidate), shape (4, n_candidates)."""
+        if not isinstance(self._cells, np.ndarray):
+            self._cells = self._cells()
+        return self._cells
 
     @property
     def redundancy(self) -> float:

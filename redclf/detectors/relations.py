@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 from redclf.detectors.distribution import DistributionDetector, TargetScores
@@ -17,22 +18,23 @@ class RelationsDetector(DistributionDetector):
     ----------
     model : str or Path, optional
         Folder or name of a model; the shipped one by default.
-    threads : int, optional
-        Threads of ONNX Runtime.
     """
 
     name = "relations"
 
-    def __init__(self, model: str | Path | None = None, threads: int | None = None) -> None:
+    def __init__(self, model: str | Path | None = None) -> None:
         super().__init__()
         self.folder = ModelFolder.open(model)
-        self._scorer = RelationScorer(self.folder.path / "relations", threads)
+        self._scorer = RelationScorer(self.folder.path / "relations")
         self._calibration = self.folder.calibration()
         self.threshold = self._calibration.threshold
 
     def score(self, relations: Relations) -> list[TargetScores]:
         """Return the distribution of every target."""
-        return [TargetScores(self._calibration.logit(logit), cells) for logit, cells in self._scorer.score(relations)]
+        logits, cells = self._scorer.open(relations)
+        return [
+            TargetScores(self._calibration.logit(logit), partial(cells, place)) for place, logit in enumerate(logits)
+        ]
 
     def trained_on(self) -> frozenset[str]:
         """Return the hashes of the training trajectories."""

@@ -14,6 +14,21 @@ from redclf.runtime.session import open_session
 FloatArray = npt.NDArray[np.floating[Any]]
 
 
+#: Token ids of a pair of steps, and the length of its first segment.
+Pair = tuple[Sequence[int], int]
+
+
+def feeds(pairs: Sequence[Pair]) -> dict[str, npt.NDArray[np.int64]]:
+    """Return pairs as the encoder's inputs, each of shape (n_pairs, longest), filled up with zeros."""
+    ids = np.zeros((len(pairs), max(len(tokens) for tokens, _ in pairs)), dtype=np.int64)
+    mask, segments = np.zeros_like(ids), np.zeros_like(ids)
+    for row, (tokens, first) in enumerate(pairs):
+        ids[row, : len(tokens)] = tokens
+        mask[row, : len(tokens)] = 1
+        segments[row, first : len(tokens)] = 1
+    return {"input_ids": ids, "attention_mask": mask, "token_type_ids": segments}
+
+
 class OnnxEncoder:
     """Scores pairs in batches of like length.
 
@@ -30,26 +45,11 @@ class OnnxEncoder:
         self._session = open_session(path, threads)
         self._batch = batch
 
-    def score(self, pairs: Sequence[tuple[Sequence[int], int]]) -> FloatArray:
-        """Return the outputs of pairs, shape (n_pairs, 10).
-
-        Parameters
-        ----------
-        pairs : sequence of (token ids, length of the first segment)
-        """
+    def score(self, pairs: Sequence[Pair]) -> FloatArray:
+        """Return the outputs of pairs, shape (n_pairs, 10)."""
         out = np.zeros((len(pairs), 10), dtype=np.float32)
         order = sorted(range(len(pairs)), key=lambda place: len(pairs[place][0]))
         for start in range(0, len(order), self._batch):
             chunk = order[start : start + self._batch]
-            longest = max(len(pairs[place][0]) for place in chunk)
-            ids = np.zeros((len(chunk), longest), dtype=np.int64)
-            mask = np.zeros_like(ids)
-            segments = np.zeros_like(ids)
-            for row, place in enumerate(chunk):
-                tokens, first = pairs[place]
-                ids[row, : len(tokens)] = tokens
-                mask[row, : len(tokens)] = 1
-                segments[row, first : len(tokens)] = 1
-            feeds = {"input_ids": ids, "attention_mask": mask, "token_type_ids": segments}
-            out[chunk] = self._session.run(None, feeds)[0]
+            out[chunk] = self._session.run(None, feeds([pairs[place] for place in chunk]))[0]
         return out

@@ -32,6 +32,12 @@ class Fusion:
     redundant: tuple[float, float, float, float] = (1.0, 1.0, 0.0, 0.0)
     cells: tuple[float, float, float] = (1.0, 1.0, 0.0)
 
+    @property
+    def reads_redundancy(self) -> bool:
+        """Whether the encoder has a say over redundancy."""
+        _, residual, text, _ = self.redundant
+        return bool(residual or text)
+
     @classmethod
     def from_dict(cls, values: Mapping[str, Sequence[float]]) -> Fusion:
         """Read the weights from a model's config."""
@@ -39,9 +45,19 @@ class Fusion:
         e, f, g = (float(value) for value in values["cells"])
         return cls((a, b, c, d), (e, f, g))
 
-    def log_odds(self, outputs: FloatArray, logit: float) -> float:
-        """Return the calibrated log-odds of redundancy of one target."""
+    def log_odds(self, outputs: FloatArray | None, logit: float) -> float:
+        """Return the calibrated log-odds of redundancy of one target.
+
+        Parameters
+        ----------
+        outputs : ndarray of shape (n_pairs, 10), or None
+            Not needed where the encoder has no say over redundancy.
+        logit : float
+            By relations.
+        """
         relations, residual, text, shift = self.redundant
+        if outputs is None:
+            return float(relations * logit + shift)
         return float(relations * logit + residual * outputs[:, 0].mean() + text * outputs[:, 5].mean() + shift)
 
     def join(self, outputs: FloatArray, chosen: Sequence[int], cells: FloatArray) -> FloatArray:

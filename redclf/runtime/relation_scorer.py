@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -29,12 +29,11 @@ class RelationScorer:
     ----------
     folder : Path
         With an ONNX file for each of `FILES`.
-    threads : int, optional
-        Threads of ONNX Runtime; its default otherwise.
     """
 
-    def __init__(self, folder: Path, threads: int | None = None) -> None:
-        self._sessions = {name: open_session(folder / f"{name}.onnx", threads) for name in FILES}
+    def __init__(self, folder: Path) -> None:
+        # With more threads, sums over trees would depend on their number in the last bit.
+        self._sessions = {name: open_session(folder / f"{name}.onnx", threads=1) for name in FILES}
 
     def _run(self, name: str, rows: FloatArray) -> FloatArray:
         session = self._sessions[name]
@@ -44,27 +43,34 @@ class RelationScorer:
         ]
         return np.concatenate(parts)
 
-    def score(self, relations: Relations) -> list[tuple[float, FloatArray]]:
-        """Return, per target, the logit of redundancy and the log-probabilities of its cells.
+    def open(self, relations: Relations) -> tuple[list[float], Callable[[int], FloatArray]]:
+        """Return the logits of redundancy, and what computes the cells of a target when they are wanted.
 
-        The second has shape (4, n_candidates) and is conditional on redundancy.
+        Returns
+        -------
+        logits : list of float
+            One a target.
+        cells : callable
+            Place of a target to the log-probabilities of its cells, shape (4, n_candidates), which are
+            conditional on redundancy.
         """
         if not relations.targets:
-            return []
+            return [], lambda place: np.zeros((len(CATEGORIES), 0))
         targets = self._with_context(relations)
         logits = self._run("redundant", targets)[:, 0]
-        category = self._run("category", targets)
-        sizes = [len(pairs) for pairs in relations.pair_features]
-        pairs = np.concatenate(relations.pair_features)
-        base = np.concatenate([pairs, np.repeat(targets, sizes, axis=0)], axis=1)
-        given = self._run("given", base)
-        evidence = self._evidence(base)
-        found, start = [], 0
-        for place, size in enumerate(sizes):
-            rows = slice(start, start + size)
-            found.append((float(logits[place]), combine(category[place], evidence[:, rows], given[rows].T)))
-            start += size
-        return found
+
+        def cells(place: int) -> FloatArray:
+            target, pairs = targets[place : place + 1], relations.pair_features[place]
+            rows = np.concatenate([pairs, np.repeat(target, len(pairs), axis=0)], axis=1)
+            given = self._run("given", rows)
+            return combine(self._run("category", target)[0], self._evidence(rows), given.T)
+
+        return [float(logit) for logit in logits], cells
+
+    def score(self, relations: Relations) -> list[tuple[float, FloatArray]]:
+        """Return logit and cells of every target."""
+        logits, cells = self.open(relations)
+        return [(logit, cells(place)) for place, logit in enumerate(logits)]
 
     def _with_context(self, relations: Relations) -> FloatArray:
         """Return the targets' features with what the first pass says about the other steps."""
@@ -78,17 +84,12 @@ class RelationScorer:
         )
         return np.concatenate([targets, context], axis=1)
 
-    def _evidence(self, base: FloatArray) -> FloatArray:
-        """Return the evidence model's scores for each category, shape (4, n_pairs)."""
-        count = len(CATEGORIES)
-        rows = np.zeros((len(base), base.shape[1] + count), dtype=np.float32)
-        rows[:, : base.shape[1]] = base
-        out = np.empty((count, len(base)), dtype=np.float32)
-        for category in range(count):
-            rows[:, base.shape[1] :] = 0.0
-            rows[:, base.shape[1] + category] = 1.0
-            out[category] = self._run("evidence", rows)[:, 0]
-        return out
+    def _evidence(self, rows: FloatArray) -> FloatArray:
+        """Return the evidence model's scores of one target's pairs for each category, shape (4, n_pairs)."""
+        chosen = np.repeat(np.eye(len(CATEGORIES), dtype=np.float32), len(rows), axis=0)
+        every = np.concatenate([np.tile(rows, (len(CATEGORIES), 1)), chosen], axis=1)
+        scores: FloatArray = self._run("evidence", every).reshape(len(CATEGORIES), len(rows))
+        return scores
 
 
 def feature_names() -> dict[str, Sequence[str]]:

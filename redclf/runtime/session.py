@@ -22,8 +22,6 @@ def open_session(path: Path, threads: int | None = None) -> Any:
         raise ModelError(f"{path}: expected an ONNX model, found none")
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 3
-    # Weights stored in int8 are restored once, when the model is loaded.
-    options.add_session_config_entry("session.disable_quant_qdq", "1")
     if threads:
         options.intra_op_num_threads = threads
     try:

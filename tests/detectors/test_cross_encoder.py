@@ -44,17 +44,61 @@ def test_same_alone_and_among_others(detector, folder, tiny_items):
     assert CrossEncoderDetector(folder).detect(tiny_items[3].trajectory, threshold=0.0) == among[3]
 
 
-def test_targets_under_the_floor_are_not_read(folder, tmp_path, tiny_items):
-    place = tmp_path / "model"
-    shutil.copytree(folder, place)
-    config = json.loads((place / "config.json").read_text())
-    config["floor"] = 0.999999
-    (place / "config.json").write_text(json.dumps(config))
+def reading(place, change=None):
+    """A detector on a copied model folder, and a list of the pairs that its encoder will have read."""
+    if change is not None:
+        config = json.loads((place / "config.json").read_text())
+        change(config)
+        (place / "config.json").write_text(json.dumps(config))
     detector = CrossEncoderDetector(place)
     read = []
     score = detector._encoder.score
-    detector._encoder.score = lambda pairs: read.extend(pairs) or score(pairs)
+    detector._encoder.score = lambda pairs: read.append(len(pairs)) or score(pairs)
+    return detector, read
+
+
+def test_targets_under_the_floor_are_not_read(folder, tmp_path, tiny_items):
+    place = tmp_path / "model"
+    shutil.copytree(folder, place)
+    detector, read = reading(place, lambda config: config.update(floor=0.999999))
     assert detector.detect(tiny_items[0].trajectory, threshold=0.0) and read == []
+
+
+def test_a_step_is_read_when_its_category_is_wanted_and_once(folder, tmp_path, tiny_items):
+    place = tmp_path / "model"
+    shutil.copytree(folder, place)
+    detector, read = reading(place, lambda config: config.update(floor=1e-9))
+    trajectory = tiny_items[0].trajectory
+    odds = detector.redundancy(trajectory)
+    assert len(odds) > 3 and read == []
+    least = sorted(odds.values())[-2]
+    found = detector.detect(trajectory, threshold=least)
+    assert len(found) == 2 == len(read)
+    detector.detect(trajectory, threshold=least)
+    assert len(read) == 2
+    assert detector.retrieve(trajectory, found[0].step).evidence == found[0].evidence and len(read) == 2
+    assert len(detector.detect(trajectory, threshold=0.0)) == len(odds) == len(read)
+
+
+def test_every_open_step_is_read_where_the_encoder_has_a_say_over_redundancy(folder, tmp_path, tiny_items):
+    place = tmp_path / "model"
+    shutil.copytree(folder, place)
+
+    def change(config):
+        config["floor"] = 1e-9
+        config["calibration"]["both"]["redundant"][2] = 0.5
+
+    detector, read = reading(place, change)
+    odds = detector.redundancy(tiny_items[0].trajectory)
+    assert len(read) == len(odds) and odds != CrossEncoderDetector(folder).redundancy(tiny_items[0].trajectory)
+
+
+def test_threads_and_order_change_nothing(folder, tiny_items):
+    def answers(detector, items):
+        return {item.id: detector.detect(item.trajectory, threshold=0.0) for item in items}
+
+    one = answers(CrossEncoderDetector(folder, threads=1), tiny_items[:6])
+    assert one == answers(CrossEncoderDetector(folder, threads=2), tiny_items[5::-1])
 
 
 def test_odd_trajectories(detector):

@@ -70,7 +70,7 @@ def test_exported_trees_score_the_same(model, tiny_items, tiny_tables, tmp_path)
     from train.export import export_trees
 
     export_trees(model, tmp_path)
-    scorer = RelationScorer(tmp_path, threads=1)
+    scorer = RelationScorer(tmp_path)
     for item, table in zip(tiny_items[:5], tiny_tables[:5], strict=True):
         found = scorer.score(Relations(TrajectoryView(item.trajectory)))
         for (a, x), (b, y) in zip(model.predict(table), found, strict=True):

@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 from tiny_benchmark import write_benchmark
 
@@ -36,12 +37,14 @@ def test_both_is_the_shipped_detector_and_text_is_not(tiny_model, other_root):
     trajectory = load_benchmark(other_root)[0].trajectory
     rows = unseen.detectors_of(tiny_model, relations_only=False)
     assert rows["both"].detect(trajectory) == CrossEncoderDetector(tiny_model).detect(trajectory)
-    read = rows["text"].read(rows["text"].scores(trajectory).relations)[1]
-    place = next(iter(read))
-    text, both = (rows[row].scores(trajectory).targets[place] for row in ("text", "both"))
-    assert text.cells.shape == both.cells.shape and text.logit != both.logit
-    unread = [c for c in range(text.cells.shape[1]) if c not in read[place][0]]
-    assert not unread or text.cells[:, unread].max() < -20
+    scored = {row: detector.scores(trajectory).targets for row, detector in rows.items()}
+    places = [k for k, target in enumerate(scored["text"]) if np.ptp(target.cells) > 0]
+    assert places
+    for place in places:
+        text, both = scored["text"][place], scored["both"][place]
+        assert text.cells.shape == both.cells.shape and text.logit != both.logit
+        # What the encoder did not read is next to impossible by the text alone.
+        assert (text.cells.max(axis=0) > -20).sum() <= 2
 
 
 def test_what_the_model_was_trained_on_is_refused(tiny_model, tiny_root, tmp_path, capsys):
