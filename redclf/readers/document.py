@@ -6,17 +6,20 @@ import json
 from collections.abc import Callable, Generator, Iterator
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from redclf.errors import TraceError
-from redclf.readers.fields import Place
+from redclf.readers.fields import Place, got
+from redclf.readers.large import RECORDS, LargeJson, has_long_line
 
+T = TypeVar("T")
 OnError = Callable[[TraceError], None]
 
 _BOM = b"\xef\xbb\xbf"
 _UTF16 = (b"\xff\xfe", b"\xfe\xff")
 _OPEN_ENDS = (b"[", b"{", b",", b":")
 _HEAD_LINES = 100
+_UNREAD = object()
 
 
 def show_path(path: Path) -> str:
@@ -36,10 +39,9 @@ class Document:
     ----------
     is_lines : bool
         Whether it holds JSON lines.
-    value : Any
-        The whole value of a JSON file, None for JSON lines.
     head : Any
-        What recognition looks at: `value`, or the first object or list among the lines.
+        What recognition looks at: the value of a JSON file, or the first object or list among the lines.
+        Of a large list, or a large object with a list `simulations`, the first item alone is in it.
 
     Raises
     ------
@@ -52,7 +54,29 @@ class Document:
         self.name = show_path(path)
         self.place = Place(self.name)
         self.is_lines = False
-        self.value: Any = None
+        self._value: Any = _UNREAD
+        self._large: LargeJson | None = None
+        if self.path.is_file() and self._asked(has_long_line):
+            self._large = self._asked(LargeJson.open)
+        if self._large is None:
+            self._tell_lines()
+        self.head = self._find_head() if self.is_lines else self._large.head if self._large else self.value
+
+    @property
+    def value(self) -> Any:
+        """The whole value of a JSON file, None for JSON lines."""
+        if self._value is _UNREAD:
+            self._value = None if self.is_lines else self._decode(self._read(), self.place)
+        return self._value
+
+    def _asked(self, question: Callable[[Path], T]) -> T:
+        try:
+            return question(self.path)
+        except OSError as error:
+            raise self._os_error(error) from None
+
+    def _tell_lines(self) -> None:
+        """Tell JSON lines from one JSON value, which is decoded, or opened if it is large."""
         lines = self._raw_lines()
         first = next(lines, None)
         if first is None:
@@ -65,12 +89,11 @@ class Document:
             # Either JSON over several lines, or lines of which the first is damaged.
             self.is_lines = second is not None and self._starts_lines(first[1], second[1])
             if not self.is_lines:
-                self.value = self._decode(self._read(), self.place)
+                self._large = self._asked(LargeJson.open)
         else:
             self.is_lines = second is not None
             if not self.is_lines:
-                self.value = value
-        self.head = self._find_head() if self.is_lines else self.value
+                self._value = value
 
     def records(self, on_error: OnError) -> Iterator[tuple[Place, Any]]:
         """Yield the lines, or the items of a list, or the only value, each with its place.
@@ -82,11 +105,48 @@ class Document:
         """
         if self.is_lines:
             yield from self._lines(on_error)
-        elif isinstance(self.value, list):
-            for index, item in enumerate(self.value):
+        elif isinstance(self.head, list):
+            for index, item in enumerate(self._items()):
                 yield Place(self.name, f"record {index}"), item
         else:
             yield self.place, self.value
+
+    def listed(self, key: str) -> Iterator[tuple[Place, Any]]:
+        """Yield the items of a list in the file's object, each with its place.
+
+        Raises
+        ------
+        TraceError
+            If the file holds no object with such a list, or the list is empty.
+        """
+        found = self.head.get(key) if isinstance(self.head, dict) else None
+        if self.is_lines or not isinstance(found, list) or not found:
+            what = "JSON lines" if self.is_lines else got(self.head)
+            raise self.place.error(f"expected an object with a list `{key}` that is not empty, got {what}")
+        for index, item in enumerate(self._items() if self._large and key == RECORDS else found):
+            yield Place(self.name, f"record {index}"), item
+
+    def member(self, key: str) -> Any:
+        """Return a member of the file's object, None where there is none."""
+        if self._large is not None:
+            return self._large.member(key)
+        return self.head.get(key) if isinstance(self.head, dict) else None
+
+    def _items(self) -> Iterator[Any]:
+        """Yield the items of the list that the file holds; a large one is read item by item."""
+        done = 0
+        if self._large is not None:
+            try:
+                for item in self._large.items():
+                    yield item
+                    done += 1
+                return
+            except ValueError:
+                pass  # `json` reads some of what was refused, and else says where the file is damaged
+            except OSError as error:
+                raise self._os_error(error) from None
+        value = self.value
+        yield from (value if isinstance(value, list) else value[RECORDS])[done:]
 
     def _lines(self, on_error: OnError) -> Iterator[tuple[Place, Any]]:
         for number, raw in self._raw_lines():

@@ -68,7 +68,7 @@ class OpenAIChatReader(Reader):
         records: Iterator[tuple[Place, Any]]
         if document.is_lines and _is_message(document.head):
             records = iter([(document.place, list(_message_lines(document)))])
-        elif not document.is_lines and _is_message_list(document.value):
+        elif not document.is_lines and _is_message_list(document.head):
             records = iter([(document.place, document.value)])
         else:
             records = document.records(on_error)

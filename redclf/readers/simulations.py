@@ -7,6 +7,7 @@ from typing import Any
 
 from redclf.readers.document import Document
 from redclf.readers.fields import Place, got
+from redclf.readers.large import RECORDS
 
 
 def first_simulation(document: Document) -> dict[str, Any] | str:
@@ -32,11 +33,4 @@ def each_simulation(document: Document) -> Iterator[tuple[Place, Any]]:
     TraceError
         If the file has no list of simulations.
     """
-    value = document.value.get("simulations") if isinstance(document.value, dict) else None
-    if not isinstance(value, list) or not value:
-        raise document.place.error(
-            "expected an object with a list `simulations` that is not empty, got "
-            + ("JSON lines" if document.is_lines else got(document.value))
-        )
-    for index, item in enumerate(value):
-        yield Place(document.name, f"record {index}"), item
+    return document.listed(RECORDS)

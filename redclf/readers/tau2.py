@@ -36,8 +36,7 @@ class Tau2Reader(Reader):
 
     def read(self, document: Document, on_error: OnError) -> Iterator[Trajectory]:
         """Yield the trajectories in file order."""
-        head = document.value if isinstance(document.value, dict) else {}
-        info = optional_object(head, "info", document.place)
+        info = optional_object({"info": document.member("info")}, "info", document.place)
         environment = optional_object(info, "environment_info", document.place)
         domain = optional_text(environment, "domain_name", document.place)
         shared_policy = optional_text(environment, "policy", document.place) or ""
