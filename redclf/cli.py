@@ -62,14 +62,23 @@ def detect(
     output: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the JSON lines to FILE.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object a trajectory.")] = False,
     strict: Annotated[bool, typer.Option("--strict", help="Stop at the first error.")] = False,
+    workers: Annotated[int, typer.Option(metavar="N", help="Score in N processes; 0 for one a core.")] = 1,
+    engine: Annotated[str, typer.Option(help="local, or ray: N actors on a Ray cluster (extra `ray`).")] = "local",
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Go on with the unfinished --output of a killed run.")
+    ] = False,
 ) -> None:
     """Find the redundant steps of recorded runs."""
-    from redclf.commands.detect import DetectOptions, run_detect
+    from redclf.commands.detect import ENGINES, DetectOptions, run_detect
 
     if threshold is not None and not 0 <= threshold <= 1:
         raise RedclfError(f"--threshold: expected a number from 0 to 1, got {threshold}")
     if top_k is not None and top_k < 1:
         raise RedclfError(f"--top-k: expected a whole number from 1, got {top_k}")
+    if workers < 0:
+        raise RedclfError(f"--workers: expected a whole number from 0, got {workers}")
+    if engine not in ENGINES:
+        raise RedclfError(f"--engine: expected one of {', '.join(ENGINES)}, got {engine!r}")
     options = DetectOptions(
         paths=tuple(paths),
         format=format,
@@ -80,6 +89,9 @@ def detect(
         output=output,
         as_json=as_json,
         strict=strict,
+        workers=workers or os.cpu_count() or 1,
+        engine=engine,
+        resume=resume,
     )
     if run_detect(options):
         raise typer.Exit(FAILURE)

@@ -3,24 +3,30 @@
 from __future__ import annotations
 
 import json
-import os
-from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any
 
-from redclf.commands.output import atomic_writer, complain, console, count, one_line, print_json
-from redclf.detectors.base import Detector, Prediction
+from redclf import __version__
+from redclf.commands.output import ResumableWriter, complain, console, count, one_line, print_json
+from redclf.commands.progress import Progress
+from redclf.detectors.base import Prediction
 from redclf.detectors.registry import create_detector
+from redclf.engine.local import score_all
+from redclf.engine.scorer import Counts, Done, Key, Outcome, ScorerSettings
 from redclf.errors import RedclfError
-from redclf.readers import find_files, iter_trajectories
+from redclf.readers import Reading, find_files
 from redclf.readers.registry import AUTO, reader_named
 from redclf.tokens import step_tokens
 from redclf.trajectory import Trajectory
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
+
+LOCAL, RAY = "local", "ray"
+ENGINES = (LOCAL, RAY)
 
 _ARGUMENTS = 56
 _TITLE = 100
@@ -39,6 +45,9 @@ class DetectOptions:
     output: Path | None = None
     as_json: bool = False
     strict: bool = False
+    workers: int = 1
+    engine: str = LOCAL
+    resume: bool = False
 
 
 @dataclass
@@ -50,13 +59,12 @@ class _Totals:
     redundant_tokens: int = 0
     errors: int = 0
 
-    def add(self, trajectory: Trajectory, predictions: Sequence[Prediction]) -> None:
+    def add(self, counts: Counts) -> None:
         self.trajectories += 1
-        self.steps += len(trajectory.assistant_interactions)
-        self.tokens += sum(step_tokens(trajectory, item) for item in trajectory.assistant_interactions)
-        found = {prediction.step for prediction in predictions}
-        self.redundant += len(found)
-        self.redundant_tokens += sum(step_tokens(trajectory, trajectory.interaction_at(step)) for step in found)
+        self.steps += counts.steps
+        self.redundant += counts.redundant
+        self.tokens += counts.tokens
+        self.redundant_tokens += counts.redundant_tokens
 
     def __str__(self) -> str:
         share = f" ({self.redundant / self.steps:.0%})" if self.steps else ""
@@ -70,14 +78,10 @@ class _Run:
     """One call of the command: where results go, and what has been counted."""
 
     options: DetectOptions
-    detector: Detector
-    stream: IO[str] | None
+    writer: ResumableWriter | None
     show: Callable[[RenderableType], None] | None
+    progress: Progress
     totals: _Totals = field(default_factory=_Totals)
-
-    def read(self, path: Path) -> None:
-        for trajectory in iter_trajectories(path, self.options.format, self.fail):
-            self.score(trajectory)
 
     def fail(self, error: RedclfError) -> None:
         """Report an error and go on, or stop where that was asked for."""
@@ -86,30 +90,21 @@ class _Run:
         complain(str(error))
         self.totals.errors += 1
 
-    def score(self, trajectory: Trajectory) -> None:
-        try:
-            predictions = self.detector.detect(trajectory, self.options.threshold, self.options.top_k)
-        except RedclfError as error:
-            self.fail(error)
+    def take(self, outcome: Outcome) -> None:
+        """Count, write and show what became of a trajectory."""
+        self.progress.advance()
+        if outcome.error is not None:
+            self.fail(outcome.error)
             return
-        except Exception as error:
-            if os.environ.get("REDCLF_DEBUG"):
-                raise
-            place = trajectory.source or trajectory.id
-            self.fail(RedclfError(f"{place}: unexpected {type(error).__name__}: {error} (REDCLF_DEBUG=1 shows where)"))
-            return
-        warnings = pairing_warnings(trajectory)
-        for warning in warnings:
-            complain(f"{trajectory.source or trajectory.id}: {warning}", "warning")
-        self.totals.add(trajectory, predictions)
-        if self.stream is not None or self.options.as_json:
-            record = to_record(trajectory, predictions, warnings)
-            if self.stream is not None:
-                self.stream.write(json.dumps(record, ensure_ascii=False) + "\n")
-            if self.options.as_json:
-                print_json(record)
-        if self.show is not None:
-            self.show(render(trajectory, predictions))
+        for warning in outcome.warnings:
+            complain(f"{outcome.where}: {warning}", "warning")
+        self.totals.add(outcome.counts)
+        if outcome.record is not None and self.writer is not None:
+            self.writer.write(outcome.record)
+        if outcome.record is not None and self.options.as_json:
+            print_json(outcome.record)
+        if outcome.drawing is not None and self.show is not None:
+            self.show(outcome.drawing)
 
 
 def run_detect(options: DetectOptions) -> int:
@@ -127,24 +122,40 @@ def run_detect(options: DetectOptions) -> int:
     """
     if options.format != AUTO:
         reader_named(options.format)
+    if options.resume and options.output is None:
+        raise RedclfError("--resume: expected --output, the file of the run that goes on")
+    quiet = options.as_json or options.output is not None
+    settings = ScorerSettings(
+        options.detector, options.model, options.threshold, options.top_k, render=None if quiet else render
+    )
+    screen = None if options.as_json else console()
+    done: dict[Key, list[tuple[int, int]]] = {}
+    writer = None
     if options.output is not None:
         _check_output(options)
-    detector = create_detector(options.detector, options.model)
-    quiet = options.as_json or options.output is not None
-    screen = None if options.as_json else console()
-    with ExitStack() as stack:
-        stream = None if options.output is None else stack.enter_context(atomic_writer(options.output))
-        show = None if quiet or screen is None else screen.print
-        run = _Run(options, detector, stream, show)
-        for path in options.paths:
-            try:
-                run.read(path)
-            except RedclfError as error:
-                if options.strict:
-                    raise
-                run.fail(error)
-        if not run.totals.trajectories and options.output is not None:
+        if options.resume and options.output.exists() and not ResumableWriter.part_of(options.output).exists():
+            console(stderr=True).print(f"nothing to resume: {options.output} is complete", markup=False)
+            return 0
+        create_detector(options.detector, options.model)  # an unfinished run is not given up for a mistyped name
+        writer = ResumableWriter(options.output, _about(options), options.resume, partial(_note_done, done))
+    with Progress(wanted=quiet) as progress:
+        run = _Run(options, writer, None if quiet or screen is None else screen.print, progress)
+        try:
+            if options.engine == RAY:
+                _score_on_ray(run, settings, done)
+            else:
+                trajectories = _read_all(run)
+                for outcome in score_all(trajectories, settings, options.workers, done):
+                    run.take(outcome)
+        except BaseException:
+            if writer is not None:
+                _leave(writer, bool(run.totals.trajectories or done))
+            raise
+    if writer is not None:
+        if not run.totals.trajectories:
+            _leave(writer, bool(done))
             raise RedclfError(f"{options.output}: not written, since no trajectory could be read")
+        writer.finish()
     if screen is not None:
         screen.print(str(run.totals), style="bold", markup=False)
         if options.output is not None:
@@ -152,26 +163,55 @@ def run_detect(options: DetectOptions) -> int:
     return run.totals.errors
 
 
-def pairing_warnings(trajectory: Trajectory) -> list[str]:
-    """Return what is odd about a trajectory: calls and results that have no partner."""
-    unanswered, orphans = trajectory.pairing.unanswered_calls, trajectory.pairing.orphan_results
-    warnings = []
-    if unanswered:
-        warnings.append(f"{count(len(unanswered), 'call')} without a result, not scored")
-    if orphans:
-        warnings.append(f"{count(len(orphans), 'result')} without a call, not scored")
-    return warnings
-
-
-def to_record(trajectory: Trajectory, predictions: Sequence[Prediction], warnings: Sequence[str]) -> dict[str, Any]:
-    """Return one line of the JSON output."""
-    return {
-        "trajectory_id": trajectory.id,
-        "source": trajectory.source,
-        "failed": trajectory.failed,
-        "warnings": list(warnings),
-        "predictions": [prediction.to_dict() for prediction in predictions],
+def _about(options: DetectOptions) -> dict[str, Any]:
+    """Return what decides the results, as an unfinished run notes it."""
+    values = {
+        "version": __version__,
+        "detector": options.detector,
+        "model": options.model,
+        "threshold": options.threshold,
+        "top_k": options.top_k,
+        "format": options.format,
     }
+    return {key.replace("_", "-"): value for key, value in values.items()}
+
+
+def _note_done(done: dict[Key, list[tuple[int, int]]], record: dict[str, Any]) -> None:
+    steps = [tuple(found["redundant_step_idx"]) for found in record["predictions"]]
+    done[record["source"], record["trajectory_id"]] = steps
+
+
+def _leave(writer: ResumableWriter, has_results: bool) -> None:
+    """Keep an interrupted run's results for `--resume`, if it has any."""
+    if not has_results:
+        writer.discard()
+        return
+    writer.close()
+    complain(f"what was scored is in {writer.part}; the same command with --resume goes on from there", "note")
+
+
+def _read_all(run: _Run) -> Iterator[Trajectory]:
+    """Yield the trajectories of all paths, and report what can't be read."""
+    readings = [Reading(path, run.options.format, run.fail) for path in run.options.paths]
+    run.progress.start(readings)
+    for reading in readings:
+        yield from reading
+
+
+def _score_on_ray(run: _Run, settings: ScorerSettings, done: Done) -> None:
+    from redclf.engine.ray_engine import score_files
+
+    files: list[Path] = []
+    for path in run.options.paths:
+        try:
+            files += find_files(path)
+        except RedclfError as error:
+            run.fail(error)
+    for item in score_files(files, settings, run.options.format, run.options.workers, done):
+        if isinstance(item, RedclfError):
+            run.fail(item)
+        else:
+            run.take(item)
 
 
 def render(trajectory: Trajectory, predictions: Sequence[Prediction]) -> RenderableType:

@@ -19,7 +19,7 @@ DETECTORS: dict[str, str] = {
 }
 
 
-def create_detector(name: str = CROSS_ENCODER, model: str | Path | None = None) -> Detector:
+def create_detector(name: str = CROSS_ENCODER, model: str | Path | None = None, threads: int | None = None) -> Detector:
     """Return a detector.
 
     Parameters
@@ -28,6 +28,8 @@ def create_detector(name: str = CROSS_ENCODER, model: str | Path | None = None) 
         One of `DETECTORS`, or the path of a `.jsonl` file of recorded results, which is played back.
     model : str or Path, optional
         Folder or name of a model, for the detectors that have one; the shipped model by default.
+    threads : int, optional
+        Threads of the encoder, where there is one.
 
     Raises
     ------
@@ -38,7 +40,7 @@ def create_detector(name: str = CROSS_ENCODER, model: str | Path | None = None) 
     if name == CROSS_ENCODER:
         from redclf.detectors.cross_encoder import CrossEncoderDetector
 
-        return CrossEncoderDetector(model)
+        return CrossEncoderDetector(model, threads)
     if name == RELATIONS:
         from redclf.detectors.relations import RelationsDetector
 

@@ -15,7 +15,7 @@ from redclf.readers.files import find_files
 from redclf.readers.registry import AUTO, formats, reader_named, recognise
 from redclf.trajectory import Trajectory
 
-__all__ = ["Reader", "find_files", "formats", "iter_trajectories", "load"]
+__all__ = ["Reader", "Reading", "find_files", "formats", "iter_trajectories", "load"]
 
 
 def load(path: str | Path, format: str = AUTO) -> list[Trajectory]:
@@ -58,27 +58,63 @@ def iter_trajectories(path: str | Path, format: str = AUTO, on_error: OnError | 
     ------
     TraceError
     """
-    forced = None if format == AUTO else reader_named(format)
-    reported: TraceError | None = None
+    return iter(Reading(path, format, on_error))
 
-    def report(error: TraceError) -> None:
-        nonlocal reported
-        reported = error
-        if on_error is None:
-            raise error
-        on_error(error)
 
-    try:
-        files = find_files(path)
-    except TraceError as error:
-        report(error)
-        return
-    for file in files:
+class Reading:
+    """The trajectories of a file or directory, and how much of it has been read.
+
+    Parameters
+    ----------
+    path : str or Path
+    format : str
+    on_error : callable, optional
+        All three as `iter_trajectories` takes them.
+    """
+
+    def __init__(self, path: str | Path, format: str = AUTO, on_error: OnError | None = None) -> None:
+        self._forced = None if format == AUTO else reader_named(format)
+        self._on_error = on_error
+        self._reported: TraceError | None = None
+        self._read = 0
+        self._document: Document | None = None
+        self._files: list[Path] = []
         try:
-            document = Document(file)
-            reader = forced or recognise(document)
-            yield from reader.read(document, report)
+            self._files = find_files(path)
         except TraceError as error:
-            if error is reported:
-                raise
-            report(error)
+            self._report(error)
+        #: Bytes of all files.
+        self.size = sum(_size(file) for file in self._files)
+
+    @property
+    def position(self) -> int:
+        """Bytes that have been read, about."""
+        if self._document is None:
+            return self._read
+        return self._read + int(self._document.share * _size(self._document.path))
+
+    def __iter__(self) -> Iterator[Trajectory]:
+        for file in self._files:
+            try:
+                self._document = Document(file)
+                reader = self._forced or recognise(self._document)
+                yield from reader.read(self._document, self._report)
+            except TraceError as error:
+                if error is self._reported:
+                    raise
+                self._report(error)
+            self._document = None
+            self._read += _size(file)
+
+    def _report(self, error: TraceError) -> None:
+        self._reported = error
+        if self._on_error is None:
+            raise error
+        self._on_error(error)
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except OSError:
+        return 0

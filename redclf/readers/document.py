@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from itertools import islice
 from pathlib import Path
 from typing import Any, TypeVar
@@ -54,6 +54,8 @@ class Document:
         self.name = show_path(path)
         self.place = Place(self.name)
         self.is_lines = False
+        #: Share of the file that has been read, from 0 to 1, while its records are taken one by one.
+        self.share = 0.0
         self._value: Any = _UNREAD
         self._large: LargeJson | None = None
         if self.path.is_file() and self._asked(has_long_line):
@@ -106,8 +108,7 @@ class Document:
         if self.is_lines:
             yield from self._lines(on_error)
         elif isinstance(self.head, list):
-            for index, item in enumerate(self._items()):
-                yield Place(self.name, f"record {index}"), item
+            yield from self._numbered(self._items() if self._large else self.head)
         else:
             yield self.place, self.value
 
@@ -123,7 +124,12 @@ class Document:
         if self.is_lines or not isinstance(found, list) or not found:
             what = "JSON lines" if self.is_lines else got(self.head)
             raise self.place.error(f"expected an object with a list `{key}` that is not empty, got {what}")
-        for index, item in enumerate(self._items() if self._large and key == RECORDS else found):
+        yield from self._numbered(self._items() if self._large and key == RECORDS else found)
+
+    def _numbered(self, items: Iterable[Any]) -> Iterator[tuple[Place, Any]]:
+        count = len(items) if isinstance(items, list) else 0
+        for index, item in enumerate(items):
+            self.share = self._large.share if self._large else index / count
             yield Place(self.name, f"record {index}"), item
 
     def member(self, key: str) -> Any:
@@ -133,23 +139,27 @@ class Document:
         return self.head.get(key) if isinstance(self.head, dict) else None
 
     def _items(self) -> Iterator[Any]:
-        """Yield the items of the list that the file holds; a large one is read item by item."""
+        """Yield the items of a large list."""
+        assert self._large is not None
         done = 0
-        if self._large is not None:
-            try:
-                for item in self._large.items():
-                    yield item
-                    done += 1
-                return
-            except ValueError:
-                pass  # `json` reads some of what was refused, and else says where the file is damaged
-            except OSError as error:
-                raise self._os_error(error) from None
+        try:
+            for item in self._large.items():
+                yield item
+                done += 1
+            return
+        except ValueError:
+            pass  # `json` reads some of what was refused, and else says where the file is damaged
+        except OSError as error:
+            raise self._os_error(error) from None
         value = self.value
         yield from (value if isinstance(value, list) else value[RECORDS])[done:]
 
     def _lines(self, on_error: OnError) -> Iterator[tuple[Place, Any]]:
+        size = max(self.path.stat().st_size, 1)
+        done = 0
         for number, raw in self._raw_lines():
+            done += len(raw)
+            self.share = min(done / size, 1.0)
             place = Place(self.name, f"line {number}")
             try:
                 value = self._decode(raw, place)

@@ -39,6 +39,8 @@ class LargeJson:
     def __init__(self, path: Path, is_list: bool, first: Any) -> None:
         self.path = path
         self.is_list = is_list
+        #: Share of the file that `items` has read, from 0 to 1.
+        self.share = 0.0
         self.head: Any = [first] if is_list else {RECORDS: [first]}
 
     @classmethod
@@ -65,29 +67,34 @@ class LargeJson:
         ValueError
             Where they are not JSON as `ijson` reads it: it takes no NaN and no whole number of more than 64 bits.
         """
-        return _items(self.path, "item" if self.is_list else f"{RECORDS}.item")
+        prefix = "item" if self.is_list else f"{RECORDS}.item"
+        size = self.path.stat().st_size
+        with _stream(self.path) as stream:
+            for item in _items(stream, prefix):
+                self.share = stream.tell() / size
+                yield item
 
     def member(self, key: str) -> Any:
         """Return a member of the object beside the list, None where it has none."""
         return None if self.is_list else next(iter(_skipping(self.path, key)), None)
 
 
-def _items(path: Path, prefix: str) -> Iterator[Any]:
+def _items(stream: IO[bytes], prefix: str) -> Iterator[Any]:
     import ijson
 
-    with _stream(path) as stream:
-        try:
-            yield from ijson.items(stream, prefix, use_float=True)
-        except ijson.JSONError as error:
-            raise ValueError(str(error)) from None
+    try:
+        yield from ijson.items(stream, prefix, use_float=True)
+    except ijson.JSONError as error:
+        raise ValueError(str(error)) from None
 
 
 def _skipping(path: Path, prefix: str) -> Iterator[Any]:
     """Yield items up to where the file is damaged."""
-    try:
-        yield from _items(path, prefix)
-    except ValueError:
-        return
+    with _stream(path) as stream:
+        try:
+            yield from _items(stream, prefix)
+        except ValueError:
+            return
 
 
 def _stream(path: Path) -> IO[bytes]:
