@@ -12,6 +12,7 @@ import re
 from bisect import bisect_right
 from collections import defaultdict
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 from redclf.failure import failure_kind
@@ -97,6 +98,7 @@ def atoms_of(text: str) -> frozenset[str]:
     return frozenset(found)
 
 
+@lru_cache(1 << 16)
 def is_identifier(atom: str) -> bool:
     """Whether an atom looks like an id, number, path or address rather than a word."""
     return any(char.isdigit() or char in "_@/#" for char in atom) and len(atom) > 1
