@@ -115,10 +115,9 @@ class Scorer:
 
     def __call__(self, trajectory: Trajectory) -> Outcome:
         """Score one trajectory; what goes wrong is in the outcome."""
-        settings = self.settings
         where = trajectory.source or trajectory.id
         try:
-            predictions = self._detector.detect(trajectory, settings.threshold, settings.top_k)
+            return self._score(trajectory, where)
         except RedclfError as error:
             return Outcome(where, error=error)
         except Exception as error:
@@ -126,6 +125,10 @@ class Scorer:
                 raise
             text = f"{where}: unexpected {type(error).__name__}: {error} (REDCLF_DEBUG=1 shows where)"
             return Outcome(where, error=RedclfError(text))
+
+    def _score(self, trajectory: Trajectory, where: str) -> Outcome:
+        settings = self.settings
+        predictions = self._detector.detect(trajectory, settings.threshold, settings.top_k)
         warnings = pairing_warnings(trajectory)
         return Outcome(
             where,

@@ -88,6 +88,16 @@ def test_counts():
     assert (counts.steps, counts.redundant) == (2, 1) and 0 < counts.redundant_tokens < counts.tokens
 
 
+def test_arguments_nested_too_deep_are_one_error():
+    deep: dict = {}
+    inner = deep
+    for _ in range(5_000):
+        inner["a"] = inner = {}
+    trajectories = [trace(user("go"), step("f", "x", deep), name="deep"), chain(3)]
+    first, second = score_all(trajectories, HEURISTIC)
+    assert "deep: unexpected RecursionError" in str(first.error) and second.record is not None
+
+
 @pytest.mark.parametrize("workers", [1, 2])
 def test_a_mistake_of_the_program_is_an_outcome(workers, tiny_model):
     bad = replace(chain(3), messages=("no message",), id="odd")
