@@ -24,13 +24,16 @@ def estimate_tokens(text: str) -> int:
     return -(-len(text.encode("utf-8", "surrogatepass")) // BYTES_PER_TOKEN)
 
 
+def arguments_text(arguments: object) -> str:
+    """Return a call's arguments as they are sent: JSON, or the text that they are."""
+    return arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False, default=str)
+
+
 def step_tokens(trajectory: Trajectory, interaction: Interaction) -> int:
     """Estimate the tokens of a step: the tool's name, the arguments and the result.
 
     What the step costs once. That it is read again in every later request is not counted.
     """
-    arguments = interaction.call.arguments
-    if not isinstance(arguments, str):
-        arguments = json.dumps(arguments, ensure_ascii=False, default=str)
+    call = interaction.call
     result = trajectory.messages[interaction.result_index].content
-    return estimate_tokens(interaction.call.name) + estimate_tokens(arguments) + estimate_tokens(result)
+    return estimate_tokens(call.name) + estimate_tokens(arguments_text(call.arguments)) + estimate_tokens(result)
