@@ -32,6 +32,11 @@ _DETECTOR = "cross-encoder, relations, heuristic, or a .jsonl file of recorded r
 _MODEL = "Folder of a model, or the name of a shipped one."
 
 
+def _check_threshold(threshold: float | None) -> None:
+    if threshold is not None and not 0 <= threshold <= 1:
+        raise RedclfError(f"--threshold: expected a number from 0 to 1, got {threshold}")
+
+
 def _show_version(wanted: bool) -> None:
     if wanted:
         from redclf import __version__
@@ -71,8 +76,7 @@ def detect(
     """Find the redundant steps of recorded runs."""
     from redclf.commands.detect import ENGINES, DetectOptions, run_detect
 
-    if threshold is not None and not 0 <= threshold <= 1:
-        raise RedclfError(f"--threshold: expected a number from 0 to 1, got {threshold}")
+    _check_threshold(threshold)
     if top_k is not None and top_k < 1:
         raise RedclfError(f"--top-k: expected a whole number from 1, got {top_k}")
     if workers < 0:
@@ -94,6 +98,49 @@ def detect(
         resume=resume,
     )
     if run_detect(options):
+        raise typer.Exit(FAILURE)
+
+
+@app.command()
+def prune(
+    paths: Annotated[list[Path], typer.Argument(metavar="PATH...", help="Trace files, or folders of them.")],
+    output: Annotated[Path, typer.Option(metavar="DIR", help="Folder to write to; file names stay.")],
+    format: Annotated[str, typer.Option(help="Trace format (see `redclf formats`); told from the content.")] = "auto",
+    to: Annotated[str, typer.Option(help="Format to write: same, or openai_chat.")] = "same",
+    detector: Annotated[str, typer.Option(help=_DETECTOR)] = "cross-encoder",
+    model: Annotated[str | None, typer.Option(metavar="DIR", help=_MODEL)] = None,
+    threshold: Annotated[
+        float | None, typer.Option(help="Least probability of redundancy, 0 to 1; the model's own by default.")
+    ] = None,
+    writes: Annotated[bool, typer.Option("--writes", help="Take out steps that changed something, too.")] = False,
+    placeholder: Annotated[
+        bool, typer.Option("--placeholder", help="Leave a line that points to the evidence in place of each result.")
+    ] = False,
+    map_file: Annotated[
+        Path | None, typer.Option("--map", metavar="FILE", help="Write what went, and old to new message indices.")
+    ] = None,
+    strict: Annotated[bool, typer.Option("--strict", help="Stop at the first error.")] = False,
+) -> None:
+    """Write recorded runs back without their redundant steps."""
+    from redclf.commands.prune import TARGETS, PruneOptions, run_prune
+
+    _check_threshold(threshold)
+    if to not in TARGETS:
+        raise RedclfError(f"--to: expected one of {', '.join(TARGETS)}, got {to!r}")
+    options = PruneOptions(
+        paths=tuple(paths),
+        output=output,
+        format=format,
+        to=to,
+        detector=detector,
+        model=model,
+        threshold=threshold,
+        writes=writes,
+        placeholder=placeholder,
+        map_file=map_file,
+        strict=strict,
+    )
+    if run_prune(options):
         raise typer.Exit(FAILURE)
 
 

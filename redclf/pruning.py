@@ -6,13 +6,13 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from redclf.detectors.base import Prediction
-from redclf.relations.views import TrajectoryView
+from redclf.relations.views import StepView, TrajectoryView
 from redclf.trajectory import Message, Trajectory
 
 Step = tuple[int, int]
 
 #: Why a redundant step is not taken out.
-EVIDENCE, WRITE = "evidence", "write"
+EVIDENCE, WRITE, SOURCE = "evidence", "write", "source"
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,8 @@ class Choice:
     ----------
     removed : tuple of Prediction
     kept : mapping
-        Each other predicted step, and why it stays: it is evidence of one that goes, or it changed something.
+        Each other predicted step, and why it stays: it is `EVIDENCE` of one that goes, a `WRITE`, or the only
+        `SOURCE` of an identifier that a later write names.
     """
 
     removed: tuple[Prediction, ...]
@@ -61,8 +62,8 @@ class Plan:
 def choose(trajectory: Trajectory, predictions: Sequence[Prediction], writes: bool = False) -> Choice:
     """Choose the steps to take out.
 
-    What a removed step points to as its evidence stays, and so does a step that changed something, unless `writes`
-    says otherwise. The most confident predictions are taken first.
+    What a removed step points to as its evidence stays, and so does the only source of what a later write names, and
+    a step that changed something, unless `writes` says otherwise. The most confident predictions are taken first.
 
     Parameters
     ----------
@@ -71,23 +72,53 @@ def choose(trajectory: Trajectory, predictions: Sequence[Prediction], writes: bo
     writes : bool
         Whether steps that changed something may go, too.
     """
-    changed = {(step.call_index, step.result_index) for step in TrajectoryView(trajectory).steps if step.write}
+    view = TrajectoryView(trajectory)
+    steps = {(step.call_index, step.result_index): step for step in view.steps}
+    written = _written(view)
     removed: list[Prediction] = []
     kept: dict[Step, str] = {}
     needed: set[Step] = set()
     gone: set[Step] = set()
     for prediction in sorted(predictions, key=lambda prediction: -prediction.confidence):
         evidence = set(zip(prediction.evidence[::2], prediction.evidence[1::2], strict=False))
-        if prediction.step in changed and not writes:
+        step = steps[prediction.step]
+        if step.write and not writes:
             kept[prediction.step] = WRITE
         elif prediction.step in needed or evidence & gone:
             # Of two steps that point to each other one stays: the information must be somewhere.
             kept[prediction.step] = EVIDENCE
+        elif _is_only_source(view, step, written, gone):
+            kept[prediction.step] = SOURCE
         else:
             removed.append(prediction)
             gone.add(prediction.step)
             needed |= evidence
     return Choice(tuple(removed), kept)
+
+
+def _written(view: TrajectoryView) -> dict[str, int]:
+    """Return the identifiers that writes name, and the message of the first write that does."""
+    found: dict[str, int] = {}
+    for step in view.steps:
+        if step.write:
+            for atom in step.arg_ids:
+                found.setdefault(atom, step.call_index)
+    return found
+
+
+def _is_only_source(view: TrajectoryView, step: StepView, written: Mapping[str, int], gone: Collection[Step]) -> bool:
+    """Return whether a write names what, of all that came before it and stays, this step's result alone has shown."""
+    for atom in step.atoms & written.keys():
+        first = written[atom]
+        if step.result_index >= first or atom in view.policy_atoms:
+            continue
+        texts = (view.in_text.get(atom, ()), view.in_user.get(atom, ()))
+        if any(places and places[0] < first for places in texts):
+            continue
+        others = (view.steps[place] for place in view.in_results.get(atom, ()) if place != step.ordinal)
+        if not any(o.result_index < first and (o.call_index, o.result_index) not in gone for o in others):
+            return True
+    return False
 
 
 def plan_removal(trajectory: Trajectory, steps: Iterable[Sequence[int]]) -> Plan:

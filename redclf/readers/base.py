@@ -56,6 +56,13 @@ class Reader(ABC):
             If the file as a whole has another layout.
         """
 
+    def raw_messages(self, record: Any) -> list[Any] | None:
+        """Return the list in a decoded record that has one item a message, in the trajectory's order.
+
+        It is changed in place when a trajectory is written back. None where the format has no such list.
+        """
+        return None
+
 
 def build_each(
     records: Iterable[tuple[Place, Any]],

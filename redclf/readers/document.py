@@ -132,6 +132,24 @@ class Document:
             self.share = self._large.share if self._large else index / count
             yield Place(self.name, f"record {index}"), item
 
+    def raw_records(self) -> Iterator[tuple[str, Any]]:
+        """Yield the file's records as they stand there, each with what its place calls it.
+
+        Lines that are not JSON come as the text that they are.
+        """
+        if self.is_lines:
+            for number, raw in self._raw_lines():
+                name = f"line {number}"
+                try:
+                    yield name, self._decode(raw, Place(self.name, name))
+                except TraceError:
+                    yield name, raw.decode("utf-8", "replace").rstrip("\r\n")
+            return
+        value = self.value
+        found = value.get(RECORDS) if isinstance(value, dict) else value
+        for index, item in enumerate(found if isinstance(found, list) else ()):
+            yield f"record {index}", item
+
     def member(self, key: str) -> Any:
         """Return a member of the file's object, None where there is none."""
         if self._large is not None:

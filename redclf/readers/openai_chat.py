@@ -74,6 +74,11 @@ class OpenAIChatReader(Reader):
             records = document.records(on_error)
         yield from build_each(records, build, on_error)
 
+    def raw_messages(self, record: Any) -> list[Any] | None:
+        """Return the list of messages."""
+        found = record if isinstance(record, list) else record.get("messages")
+        return found if isinstance(found, list) else None
+
 
 def _message_lines(document: Document) -> Iterator[Any]:
     def fail(error: TraceError) -> None:

@@ -11,7 +11,7 @@ from redclf.readers.base import Reader, build_each
 from redclf.readers.document import Document, OnError
 from redclf.readers.fields import Place, clean, optional_id, optional_text, record_object
 from redclf.readers.messages import parse_messages, system_text
-from redclf.readers.simulations import each_simulation, first_simulation
+from redclf.readers.simulations import each_simulation, first_simulation, simulation_messages
 from redclf.trajectory import Trajectory
 
 _SUFFIX = "_annotation"
@@ -65,6 +65,10 @@ class RedundancyBenchReader(Reader):
             )
 
         yield from build_each(each_simulation(document), build, on_error)
+
+    def raw_messages(self, record: Any) -> list[Any] | None:
+        """Return the simulation's messages."""
+        return simulation_messages(record)
 
 
 def subset_and_domain(path: Path) -> tuple[str | None, str | None]:

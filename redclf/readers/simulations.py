@@ -34,3 +34,9 @@ def each_simulation(document: Document) -> Iterator[tuple[Place, Any]]:
         If the file has no list of simulations.
     """
     return document.listed(RECORDS)
+
+
+def simulation_messages(record: Any) -> list[Any] | None:
+    """Return a simulation's list of messages, None where it has none."""
+    found = record.get("messages") if isinstance(record, dict) else None
+    return found if isinstance(found, list) else None

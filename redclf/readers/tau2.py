@@ -16,7 +16,7 @@ from redclf.readers.fields import (
     record_object,
 )
 from redclf.readers.messages import parse_messages, system_text
-from redclf.readers.simulations import each_simulation, first_simulation
+from redclf.readers.simulations import each_simulation, first_simulation, simulation_messages
 from redclf.trajectory import Trajectory
 
 
@@ -67,3 +67,7 @@ class Tau2Reader(Reader):
             )
 
         yield from build_each(each_simulation(document), build, on_error)
+
+    def raw_messages(self, record: Any) -> list[Any] | None:
+        """Return the simulation's messages."""
+        return simulation_messages(record)

@@ -53,3 +53,8 @@ class TauBenchReader(Reader):
             )
 
         yield from build_each(document.records(on_error), build, on_error)
+
+    def raw_messages(self, record: Any) -> list[Any] | None:
+        """Return the run's messages."""
+        found = record.get("traj") if isinstance(record, dict) else None
+        return found if isinstance(found, list) else None

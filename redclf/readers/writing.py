@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -73,9 +72,3 @@ def _to_chat(
     if message.usage:
         record["usage"] = dict(message.usage)
     return record
-
-
-def dump(value: Any, like: str) -> str:
-    """Return JSON laid out like a text: on one line, or indented."""
-    indent = 2 if "\n" in like.strip()[:4096] else None
-    return json.dumps(value, ensure_ascii=False, indent=indent) + "\n"
