@@ -145,6 +145,45 @@ def prune(
 
 
 @app.command()
+def reduce_replay(
+    paths: Annotated[list[Path], typer.Argument(metavar="PATH...", help="Trace files, or folders of them.")],
+    reflector: Annotated[
+        str, typer.Option(metavar="R,...", help="Any of classifier, none, delete, random, truncate.")
+    ] = "classifier",
+    theta: Annotated[int, typer.Option(help="Tokens up to which a step is left alone.")] = 500,
+    a: Annotated[int, typer.Option(help="Steps that are left alone at the end of the context.")] = 2,
+    b: Annotated[int, typer.Option(help="Further steps that a reflector may see before them.")] = 1,
+    format: Annotated[str, typer.Option(help="Trace format (see `redclf formats`); told from the content.")] = "auto",
+    json_file: Annotated[Path | None, typer.Option("--json", metavar="FILE", help="Write the figures to FILE.")] = None,
+    prices: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Price table, JSON; the shipped one else.")
+    ] = None,
+    model: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Whose prices apply; the trace's own model else.")
+    ] = (None),
+) -> None:
+    """Play recorded runs through a context reducer: what it saves, and what the agent would have missed."""
+    from redclf.commands.reduce_replay import ReplayOptions, run_reduce_replay
+
+    for name, value, least in (("theta", theta, 0), ("a", a, 1), ("b", b, 0)):
+        if value < least:
+            raise RedclfError(f"--{name}: expected a whole number from {least}, got {value}")
+    options = ReplayOptions(
+        paths=tuple(paths),
+        reflectors=tuple(name for part in reflector.split(",") if (name := part.strip())),
+        theta=theta,
+        a=a,
+        b=b,
+        format=format,
+        json_file=json_file,
+        prices=prices,
+        model=model,
+    )
+    if run_reduce_replay(options):
+        raise typer.Exit(FAILURE)
+
+
+@app.command()
 def evaluate(
     data: Annotated[Path, typer.Option(metavar="ROOT", help="Folder of the benchmark's release.")],
     subset: Annotated[str | None, typer.Option(help="Only this subset.")] = None,
