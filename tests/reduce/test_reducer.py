@@ -110,11 +110,10 @@ def test_a_history_that_was_changed_or_cut_is_refused():
     assert reducer(second)[2]["content"] == "[result removed]"
 
 
-@pytest.mark.parametrize(
-    "messages", [[{"role": "king"}], [{"content": "x"}], [3], [{"role": "tool", "tool_calls": [1]}]]
-)
-def test_no_chat_messages(messages):
-    with pytest.raises((RedclfError, TypeError, ValueError)):
+@pytest.mark.parametrize("message", [{"role": "king"}, {"content": "x"}, 3, "ab", {"role": "tool", "tool_calls": [1]}])
+def test_no_chat_messages(message):
+    messages = [{"role": "user", "content": "go"}, message]
+    with pytest.raises(RedclfError, match=r"reducer.*message 1.*expected"):
         Reducer(reflector=DeleteReflector())(messages)
 
 
