@@ -201,6 +201,20 @@ def evaluate(
     run_evaluate(data, subset, domain, detector, model, json_file, allow_train)
 
 
+@app.command()
+def agreement(
+    reference: Annotated[
+        Path, typer.Argument(metavar="A", help="annotation.json, or a release's folder: the reference.")
+    ],
+    other: Annotated[Path, typer.Argument(metavar="B", help="The annotation that is compared with it.")],
+    json_file: Annotated[Path | None, typer.Option("--json", metavar="FILE", help="Write the figures to FILE.")] = None,
+) -> None:
+    """Say how far two annotations of the benchmark agree."""
+    from redclf.commands.agreement import run_agreement
+
+    run_agreement(reference, other, json_file)
+
+
 @app.command(
     context_settings={"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []},
     add_help_option=False,
