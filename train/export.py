@@ -159,7 +159,11 @@ def _add_rows(graph: onnx.GraphProto, name: str, values: np.ndarray) -> None:
 
 
 def write_config(
-    folder: Path, recipe: Recipe, calibration: Mapping[str, Any], items: Sequence[LabelledTrajectory]
+    folder: Path,
+    recipe: Recipe,
+    calibration: Mapping[str, Any],
+    items: Sequence[LabelledTrajectory],
+    heads: int | None = None,
 ) -> None:
     """Write `config.json` and the hashes of the training part.
 
@@ -167,6 +171,8 @@ def write_config(
     ----------
     calibration : mapping
         Row of the ablation to its calibration, as `Fit.to_dict` gives.
+    heads : int, optional
+        Attention heads of the encoder, where there is one: its file does not say.
     """
     config = {
         "format": FORMAT,
@@ -176,6 +182,7 @@ def write_config(
         "partners": recipe.partners,
         "floor": recipe.floor,
         "partner_text": recipe.partner_text,
+        **({} if heads is None else {"encoder": {"attention_heads": heads}}),
         "calibration": dict(calibration),
         "features": feature_names(),
         "recipe": recipe.to_dict(),

@@ -11,10 +11,12 @@ from redclf.detectors.distribution import DistributionDetector, FloatArray, Targ
 from redclf.detectors.model_folder import ModelFolder
 from redclf.errors import ModelError
 from redclf.relations.features import Relations
-from redclf.runtime.encoder import OnnxEncoder
+from redclf.runtime.encoder import Encoder, OnnxEncoder
 from redclf.runtime.relation_scorer import RelationScorer
 from redclf.runtime.shortlist import shortlist
 from redclf.serialize import Serializer
+
+ONNX, TORCH = "onnx", "torch"
 
 #: Shortlisted candidates of a target, and the encoder's outputs for them, shape (n_pairs, 10).
 Reading = tuple[list[int], FloatArray]
@@ -29,6 +31,10 @@ class CrossEncoderDetector(DistributionDetector):
         Folder or name of a model; the shipped one by default.
     threads : int, optional
         Threads of the encoder; scores do not depend on them.
+    backend : {"onnx", "torch"}
+        What runs the encoder. torch is slower to start, and for GPUs; its scores are those of the same weights in fp32.
+    device : str, optional
+        Of torch: "cpu", "cuda", "cuda:1", ...; a GPU where there is one by default.
 
     Examples
     --------
@@ -39,7 +45,13 @@ class CrossEncoderDetector(DistributionDetector):
 
     name = "cross-encoder"
 
-    def __init__(self, model: str | Path | None = None, threads: int | None = None) -> None:
+    def __init__(
+        self,
+        model: str | Path | None = None,
+        threads: int | None = None,
+        backend: str = ONNX,
+        device: str | None = None,
+    ) -> None:
         super().__init__()
         self.folder = ModelFolder.open(model)
         path, config = self.folder.path, self.folder.config
@@ -55,7 +67,23 @@ class CrossEncoderDetector(DistributionDetector):
         self._partner_text = bool(config.get("partner_text", True))
         self._tokenizer = _load_tokenizer(path / "tokenizer.json")
         self._special = (self._tokenizer.token_to_id("[CLS]"), self._tokenizer.token_to_id("[SEP]"))
-        self._encoder = OnnxEncoder(path / "encoder.onnx", threads)
+        self._encoder = self._open(backend, device, threads)
+
+    def _open(self, backend: str, device: str | None, threads: int | None) -> Encoder:
+        path = self.folder.path / "encoder.onnx"
+        if backend == ONNX:
+            if device not in (None, "cpu"):
+                raise ModelError(f"device {device}: expected cpu with the onnx backend; torch runs on others")
+            return OnnxEncoder(path, threads)
+        if backend != TORCH:
+            raise ModelError(f"expected a backend among {ONNX}, {TORCH}, got {backend!r}")
+        from redclf.runtime.torch_encoder import TorchEncoder
+
+        shape = self.folder.config.get("encoder")
+        heads = shape.get("attention_heads") if isinstance(shape, dict) else None
+        if not isinstance(heads, int):
+            raise ModelError(f"{self.folder.path}/config.json: expected encoder.attention_heads for the torch backend")
+        return TorchEncoder(path, heads, device, threads)
 
     def _tokenize(self, text: str) -> list[int]:
         ids: list[int] = self._tokenizer.encode(text, add_special_tokens=False).ids

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -27,6 +27,13 @@ def feeds(pairs: Sequence[Pair]) -> dict[str, npt.NDArray[np.int64]]:
         mask[row, : len(tokens)] = 1
         segments[row, first : len(tokens)] = 1
     return {"input_ids": ids, "attention_mask": mask, "token_type_ids": segments}
+
+
+class Encoder(Protocol):
+    """A backend: what runs the encoder."""
+
+    def score(self, pairs: Sequence[Pair]) -> FloatArray:
+        """Return the outputs of pairs, shape (n_pairs, 10)."""
 
 
 class OnnxEncoder:
