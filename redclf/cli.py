@@ -202,6 +202,28 @@ def evaluate(
 
 
 @app.command()
+def bench(
+    data: Annotated[
+        Path | None, typer.Option(metavar="ROOT", help="Folder of the benchmark's release; made runs without one.")
+    ] = None,
+    json_file: Annotated[Path | None, typer.Option("--json", metavar="FILE", help="Write the figures to FILE.")] = None,
+    model: Annotated[str | None, typer.Option(metavar="DIR", help=_MODEL)] = None,
+    limit: Annotated[int, typer.Option(metavar="N", help="Trajectories for throughput and latency.")] = 150,
+    pairs: Annotated[int, typer.Option(metavar="N", help="Pairs for the encoder's ratios.")] = 120,
+    starts: Annotated[int, typer.Option(metavar="N", help="Cold starts.")] = 5,
+    workers: Annotated[int, typer.Option(metavar="N", help="Processes of the second throughput.")] = 2,
+) -> None:
+    """Measure speed, memory and growth on this machine, and how near the encoder is to its limit."""
+    from redclf.bench.run import BenchSettings
+    from redclf.commands.bench import run_bench
+
+    for name, value in (("limit", limit), ("pairs", pairs), ("starts", starts), ("workers", workers)):
+        if value < 1:
+            raise RedclfError(f"--{name}: expected a whole number from 1, got {value}")
+    run_bench(data, json_file, BenchSettings(model, limit, pairs, starts, workers))
+
+
+@app.command()
 def agreement(
     reference: Annotated[
         Path, typer.Argument(metavar="A", help="annotation.json, or a release's folder: the reference.")

@@ -163,7 +163,7 @@ def write_config(
     recipe: Recipe,
     calibration: Mapping[str, Any],
     items: Sequence[LabelledTrajectory],
-    heads: int | None = None,
+    encoder: Mapping[str, int] | None = None,
 ) -> None:
     """Write `config.json` and the hashes of the training part.
 
@@ -171,8 +171,8 @@ def write_config(
     ----------
     calibration : mapping
         Row of the ablation to its calibration, as `Fit.to_dict` gives.
-    heads : int, optional
-        Attention heads of the encoder, where there is one: its file does not say.
+    encoder : mapping, optional
+        Attention heads, layers and hidden size of the encoder, where there is one.
     """
     config = {
         "format": FORMAT,
@@ -182,7 +182,7 @@ def write_config(
         "partners": recipe.partners,
         "floor": recipe.floor,
         "partner_text": recipe.partner_text,
-        **({} if heads is None else {"encoder": {"attention_heads": heads}}),
+        **({} if encoder is None else {"encoder": dict(encoder)}),
         "calibration": dict(calibration),
         "features": feature_names(),
         "recipe": recipe.to_dict(),

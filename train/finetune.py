@@ -62,20 +62,25 @@ def train(options: argparse.Namespace) -> None:
         workshop.originals, workshop.extra, folds, recipe.boosting, work / "relations", recipe.seed, clock_log
     )
     scores = stack.stacked(None)
-    heads = None
+    shape = None
     if options.relations_only:
         calibration: dict[str, Any] = {"relations": vars(relations_calibration(workshop, items, scores))}
     else:
         fit = fit_encoder(workshop, items, scores, work / "encoder")
         calibration = fit.to_dict()
-        heads = int(fit.module.encoder_config.num_attention_heads)
+        config = fit.module.encoder_config
+        shape = {
+            "attention_heads": int(config.num_attention_heads),
+            "layers": fit.module.config.layers,
+            "hidden": int(config.hidden_size),
+        }
         save_tokenizer(workshop.tokenizer, folder)
         fit.module.save_pretrained(work / "encoder")
         export_encoder(fit.module, work / "encoder.fp32.onnx")
         samples = calibration_pairs(workshop, scores)
         quantise_encoder(work / "encoder.fp32.onnx", folder / "encoder.onnx", samples)
     export_trees(stack.model(frozenset()), folder / "relations")
-    write_config(folder, recipe, calibration, items, heads)
+    write_config(folder, recipe, calibration, items, shape)
     measured: Mapping[str, Any] = {}
     if options.metrics:
         measured = json.loads(Path(options.metrics).read_text(encoding="utf-8"))

@@ -89,12 +89,26 @@ class CrossEncoderDetector(DistributionDetector):
         ids: list[int] = self._tokenizer.encode(text, add_special_tokens=False).ids
         return ids
 
+    @property
+    def encoder(self) -> Encoder:
+        """The backend that runs the encoder."""
+        return self._encoder
+
+    @property
+    def partners(self) -> int:
+        """Candidates of a step that the encoder reads."""
+        return self._partners
+
+    def serializer(self, relations: Relations) -> Serializer:
+        """Return what turns a trajectory's pairs into token ids."""
+        return Serializer(relations.view, self._tokenize, *self._special, partner_text=self._partner_text)
+
     def reader(self, relations: Relations) -> Callable[[int, FloatArray], Reading]:
         """Return what lets the encoder read a target: its place and its cells to shortlist and outputs.
 
         The pairs of a target are one batch, so that its scores depend on nothing else that is read.
         """
-        serializer = Serializer(relations.view, self._tokenize, *self._special, partner_text=self._partner_text)
+        serializer = self.serializer(relations)
 
         def read(place: int, cells: FloatArray) -> Reading:
             chosen = shortlist(cells, self._partners)

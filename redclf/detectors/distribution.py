@@ -131,6 +131,10 @@ class DistributionDetector(Detector):
         self._last = (trajectory, found)
         return found
 
+    def forget(self) -> None:
+        """Let go of the last trajectory's scores."""
+        self._last = None
+
     def _target(self, trajectory: Trajectory, step: Sequence[int]) -> tuple[TrajectoryScores, int]:
         interaction = trajectory.interaction_at(step)
         found = self.scores(trajectory)
