@@ -154,6 +154,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = command_parser("python -m train.ablate", __doc__)
     parser.add_argument("--fold", type=int, default=0, help="the fold that is scored")
     parser.add_argument("--only", nargs="+", metavar="NAME", help=f"of {', '.join(a.name for a in ABLATIONS)}")
+    parser.add_argument("--name", help="of the result files; the recipe's by default")
     options = parser.parse_args(arguments)
     return guarded(parser.prog, lambda: run(options))
 
@@ -214,7 +215,7 @@ def run(options: argparse.Namespace) -> None:
     if same:
         note += f"\nThe recipe itself: {', '.join(same)}.\n"
     title = f"Ablations, recipe `{recipe.name}`"
-    write_report(Path(options.output), f"ablate-{recipe.name}", title, about, [note, *text], numbers)
+    write_report(Path(options.output), f"ablate-{options.name or recipe.name}", title, about, [note, *text], numbers)
 
 
 def evaluated(rows: Mapping[str, Row], items: Sequence[LabelledTrajectory]) -> dict[str, dict[str, Evaluation]]:

@@ -98,7 +98,8 @@ class StateCache:
         for start in range(0, len(todo), self.batch):
             chunk = todo[start : start + self.batch]
             inputs, mask, segments = collate([ids for ids, _ in chunk], [first for _, first in chunk])
-            states = self.module.lower_states(inputs, mask, segments).to(torch.float16).numpy()
+            given = _beside(self.module, inputs, mask, segments)
+            states = self.module.lower_states(*given).to(torch.float16).cpu().numpy()
             for row, (ids, first) in zip(states, chunk, strict=True):
                 self.rows[self.key(ids, first)] = row[: len(ids)].copy()
             if (start // self.batch) % 50 == 0:
@@ -129,7 +130,7 @@ def _losses(outputs: Tensor, batch: Sequence[Target], text_loss: float) -> Tenso
         loss = functional.binary_cross_entropy_with_logits(redundant, label)
         text = functional.binary_cross_entropy_with_logits(rows[:, 5].mean(), label)
         if target.redundant and target.gold is not None:
-            cells = torch.from_numpy(np.asarray(target.cells, dtype=np.float32)).clone()
+            cells = torch.tensor(np.asarray(target.cells, dtype=np.float32), device=rows.device)
             cells[:, target.chosen] = cells[:, target.chosen] + rows[:, 1:5].T
             loss = loss - torch.log_softmax(cells.flatten(), 0)[target.category * cells.shape[1] + target.gold]
             alone = torch.log_softmax(rows[:, 6:10].T.reshape(-1), 0).reshape(4, count)
@@ -150,7 +151,7 @@ def predict(
     out = []
     for start in range(0, len(targets), batch):
         chunk = targets[start : start + batch]
-        outputs = _forward(module, cache, chunk).float().numpy()
+        outputs = _forward(module, cache, chunk).float().cpu().numpy()
         ends = np.cumsum([len(t.pairs) for t in chunk])
         out += [outputs[end - len(t.pairs) : end] for end, t in zip(ends, chunk, strict=True)]
     return out
@@ -160,8 +161,14 @@ def _forward(module: PairEncoder, cache: StateCache | None, batch: Sequence[Targ
     ids = [pair for target in batch for pair in target.pairs]
     first = [length for target in batch for length in target.first]
     if cache is not None:
-        return module.from_lower(*cache.states(ids, first))
-    return module.forward(*collate(ids, first))
+        return module.from_lower(*_beside(module, *cache.states(ids, first)))
+    return module.forward(*_beside(module, *collate(ids, first)))
+
+
+def _beside(module: PairEncoder, *tensors: Tensor) -> list[Tensor]:
+    """Return tensors on the device of a module's parameters."""
+    device = next(module.parameters()).device
+    return [tensor.to(device) for tensor in tensors]
 
 
 def order_batches(targets: Sequence[Target], size: int, seed: int) -> list[list[int]]:

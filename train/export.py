@@ -53,7 +53,7 @@ def export_encoder(module: PairEncoder, path: Path) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         torch.onnx.export(
-            module.eval(),
+            module.eval().cpu(),
             example,
             str(path),
             input_names=names,

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 from tokenizers import Tokenizer
 
 from redclf.benchmark.data import LabelledTrajectory
@@ -41,7 +42,8 @@ def load_tokenizer(base: str) -> Tokenizer:
 def state_cache(recipe: Recipe, log: Callable[[str], None]) -> StateCache | None:
     """Return an empty cache of the frozen layers' states; None where no layer stays frozen."""
     if recipe.encoder.frozen_layers and recipe.training.tuning in ("top", "frozen"):
-        return StateCache(load_base(recipe.base, recipe.encoder), log=log)
+        module = load_base(recipe.base, recipe.encoder)
+        return StateCache(module.cuda() if torch.cuda.is_available() else module, log=log)
     return None
 
 

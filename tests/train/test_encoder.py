@@ -1,16 +1,22 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 from rich.console import Console
+from safetensors.torch import load_file
 
 from redclf.model.pair_encoder import PairEncoder, PairEncoderConfig, load_base
+from train import encoder
 from train.encoder import StateCache, TrainingSettings, collate, order_batches, predict, train_encoder
 from train.progress import progress_bar
 
+ROOT = Path(__file__).resolve().parents[2]
 SHAPE = PairEncoderConfig(layers=2, frozen_layers=1)
 
 
@@ -166,3 +172,28 @@ def test_progress_bar_on_a_terminal_only():
     with progress_bar("training", 10, 0, hidden) as advance:
         advance()
     assert hidden.file.getvalue() == ""
+
+
+@pytest.mark.parametrize("cached", [True, False])
+def test_inputs_go_to_the_device_of_the_module(targets, cached):
+    """On the device "meta" nothing is computed, but operands of two devices are refused as on a GPU."""
+    cache = None
+    if cached:
+        cache = StateCache(module(), log=quiet)
+        cache.add(targets[:4])
+    outputs = encoder._forward(module().to("meta"), cache, targets[:4])
+    assert outputs.device.type == "meta" and outputs.shape == (8, 10)
+    assert encoder._losses(outputs, targets[:4], 0.5).device.type == "meta"
+
+
+@pytest.mark.slow
+def test_accelerate_launch_trains_the_same(tiny_root, tiny_model, tmp_path):
+    launch = "accelerate.commands.launch --cpu --num_processes 1 --num_machines 1 --mixed_precision no"
+    command = [sys.executable, "-m", *launch.split(), "--dynamo_backend", "no", "-m", "train.finetune"]
+    command += ["--config", str(ROOT / "configs" / "smoke.yaml"), "--data", str(tiny_root)]
+    command += ["--output", str(tmp_path / "m")]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[-2000:]
+    files = [place / "work" / "encoder" / "encoder.safetensors" for place in (tiny_model, tmp_path / "m")]
+    one, other = map(load_file, files)
+    assert one.keys() == other.keys() and all(torch.equal(value, other[name]) for name, value in one.items())
