@@ -98,8 +98,8 @@ def test_usage(write):
 
 
 def test_foreign_parts_are_left_to_other_readers(write):
-    path = write([{"role": "user", "content": [{"type": "tool_result", "tool_use_id": "a"}]}])
-    with pytest.raises(TraceError, match=r"openai_chat \(content parts of type tool_result\)"):
+    path = write([{"role": "user", "content": [{"type": "tool-result", "toolCallId": "a"}]}])
+    with pytest.raises(TraceError, match=r"openai_chat \(content parts of type tool-result\)"):
         load(path)
 
 
