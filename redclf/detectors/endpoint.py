@@ -1,0 +1,138 @@
+"""What detectors behind an API have in common: a runner, and the count of what was asked."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+from redclf.benchmark.data import GoldStep, LabelledTrajectory
+from redclf.detectors.base import Detector
+from redclf.errors import TraceError
+from redclf.llm.config import ConfigError, EndpointConfig
+from redclf.llm.keys import Secret
+from redclf.llm.log import RequestLog
+from redclf.llm.prices import Price, load_prices
+from redclf.llm.runner import Client, Request, Runner
+from redclf.llm.usage import Usage, total
+
+#: Where request logs are kept if nothing else is said.
+REQUESTS = Path("runs") / "requests"
+
+#: Whether a question will be asked: the task, the trajectory, and the gold step (None in StepDet).
+Wanted = Callable[[str, LabelledTrajectory, GoldStep | None], bool]
+
+T = TypeVar("T")
+
+
+class EndpointDetector(Detector):
+    """Asks an endpoint.
+
+    Parameters
+    ----------
+    config : EndpointConfig
+    connect : callable
+        Makes the client from the config and the key.
+    key : str
+        Environment variable of the key where the config names none.
+    folder : Path
+        Of the request logs.
+    """
+
+    def __init__(
+        self, config: EndpointConfig, connect: Callable[[Any, Secret], Client], key: str, folder: Path
+    ) -> None:
+        self.config = config
+        self.name = config.label
+        self.price = _price(config)
+        self.runner = Runner(
+            # The key is read when there is something to send: a run that is on file needs none.
+            lambda: connect(config, Secret(config.key or key, required=bool(config.key))),
+            RequestLog(folder / config.log_name),
+            config.concurrency,
+            config.retries,
+            config.backoff,
+        )
+        self._asked: dict[str, bool] = {}
+
+    def prepare(
+        self,
+        items: Sequence[LabelledTrajectory],
+        progress: Callable[[int], None] | None = None,
+        wanted: Wanted | None = None,
+    ) -> None:
+        """Get all answers that an evaluation needs, several at a time.
+
+        Parameters
+        ----------
+        items : sequence of LabelledTrajectory
+        progress : callable, optional
+            Called with the number of requests that are done.
+        wanted : callable, optional
+            Says which questions will be asked; all by default.
+        """
+        done = 0
+
+        def step() -> None:
+            nonlocal done
+            done += 1
+            if progress is not None:
+                progress(done)
+
+        for requests in self.rounds(items, wanted or _always):
+            self.runner.ask(requests, step)
+
+    @abstractmethod
+    def rounds(self, items: Sequence[LabelledTrajectory], wanted: Wanted) -> Iterator[Iterable[Request]]:
+        """Yield the requests of an evaluation; a later round may depend on the answers to an earlier one."""
+
+    @abstractmethod
+    def prompt(self, request: Request) -> Any:
+        """Return what a person would want to read of a request."""
+
+    def usage(self) -> Usage:
+        """Return what the answers took that were read since the last `reset`."""
+        failed = sum(not usable for usable in self._asked.values())
+        return total((self.runner.log.get(key) for key in self._asked), failed, self.price)
+
+    def reset(self) -> None:
+        """Count anew."""
+        self._asked.clear()
+
+    def _read(self, request: Request, read: Callable[[Any], T | None]) -> T | None:
+        """Return what a reply says; None, and a failure counted, where it says nothing usable."""
+        return self._note(request.key, self.runner.record(request), read)
+
+    def _note(self, key: str, record: dict[str, Any] | None, read: Callable[[Any], T | None]) -> T | None:
+        reply = None if record is None else record.get("reply")
+        value = None if reply is None else read(reply)
+        self._asked[key] = self._asked.get(key, True) and value is not None
+        return value
+
+
+def _always(task: str, item: LabelledTrajectory, gold: GoldStep | None) -> bool:
+    return True
+
+
+def _price(config: EndpointConfig) -> Price | None:
+    path = config.price_file()
+    if path is None:
+        return None
+    price = load_prices(path).models.get(config.model)
+    if price is None:
+        raise ConfigError(f"{path}: expected a price of {config.model}, found none")
+    return price
+
+
+def require_folder(path: Path, what: str) -> Path:
+    """Return a folder that a setting needs.
+
+    Raises
+    ------
+    TraceError
+        If there is none.
+    """
+    if not path.is_dir():
+        raise TraceError(f"expected a benchmark folder for {what}, found none", str(path))
+    return path
