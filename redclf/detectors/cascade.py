@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Any
 
 from redclf.benchmark.data import GoldStep, LabelledTrajectory, Step
@@ -10,6 +10,7 @@ from redclf.benchmark.predictions import best_category
 from redclf.detectors.base import Detector, Prediction, Retrieval
 from redclf.detectors.endpoint import EndpointDetector
 from redclf.llm.prompts import EVIDENCERET, STEPCLS
+from redclf.llm.runner import Request
 from redclf.llm.usage import Usage
 from redclf.trajectory import Trajectory
 
@@ -56,6 +57,10 @@ class CascadeDetector(Detector):
             self.second.prepare(items, progress, self._asks)
         else:
             self.second.prepare(items, progress)
+
+    def planned(self, items: Sequence[LabelledTrajectory]) -> Iterable[Request]:
+        """Return the requests of an evaluation that are known before the first answer."""
+        return self.second.planned(items, self._asks) if isinstance(self.second, EndpointDetector) else ()
 
     def _asks(self, task: str, item: LabelledTrajectory, gold: GoldStep | None) -> bool:
         if gold is None:

@@ -83,6 +83,10 @@ class EndpointDetector(Detector):
         for requests in self.rounds(items, wanted or _always):
             self.runner.ask(requests, step)
 
+    def planned(self, items: Sequence[LabelledTrajectory], wanted: Wanted | None = None) -> Iterable[Request]:
+        """Return the requests of an evaluation that are known before the first answer."""
+        return next(self.rounds(items, wanted or _always))
+
     @abstractmethod
     def rounds(self, items: Sequence[LabelledTrajectory], wanted: Wanted) -> Iterator[Iterable[Request]]:
         """Yield the requests of an evaluation; a later round may depend on the answers to an earlier one."""

@@ -40,12 +40,16 @@ class RequestLog:
         self._end = 0
         self._lines = 0
         self._lock = threading.Lock()
-        if path.exists():
-            self._read()
+        self.refresh()
 
     def get(self, key: str) -> dict[str, Any] | None:
         """Return what was recorded for a request."""
         return self._records.get(key)
+
+    def refresh(self) -> None:
+        """Read what others have added, if there is a file."""
+        if self.path.exists():
+            self._read()
 
     def open(self) -> None:
         """Get ready for writing: read what others have added, and keep them from asking the same meanwhile.

@@ -181,6 +181,9 @@ class Runner:
                         if progress is not None:
                             progress()
                         continue
+                    if self.replay_only:
+                        self.missing += 1
+                        continue
                     if not under_way:
                         self._connect_once()
                         self.log.open()
@@ -203,10 +206,7 @@ class Runner:
     def record(self, request: Request) -> dict[str, Any] | None:
         """Return the logged record of a request, asking for it if need be; None if no answer came."""
         if not self._known(request):
-            if self.replay_only:
-                self.missing += 1
-            else:
-                self.ask([request])
+            self.ask([request])
         return self.log.get(request.key)
 
     def _known(self, request: Request) -> bool:
