@@ -98,20 +98,18 @@ def sweep(cascade: CascadeDetector, items: Sequence[LabelledTrajectory]) -> tupl
         Up to the greatest width whose replies are all recorded.
     """
     second = cascade.second
-    if isinstance(second, EndpointDetector):
-        second.runner.log.refresh()
     points = []
     for width in WIDTHS:
         if isinstance(second, EndpointDetector):
             second.reset()
-            second.runner.replay_only, second.runner.missing = True, 0
+            second.sender.replay_only, second.sender.missing = True, 0
         try:
             other = cascade.at(width)
             evaluation = evaluate(other, items)
         finally:
             if isinstance(second, EndpointDetector):
-                second.runner.replay_only = False
-        if isinstance(second, EndpointDetector) and second.runner.missing:
+                second.sender.replay_only = False
+        if isinstance(second, EndpointDetector) and second.sender.missing:
             break
         scores = {path: evaluation.metric(path) for path in MAIN.values()}
         points.append(BandPoint(width, scores, other.usage()))

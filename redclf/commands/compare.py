@@ -81,7 +81,12 @@ def run_compare(options: CompareOptions) -> None:
     if options.dry_run:
         _dry_run(options, judges, items)
         return
-    rows = [_score(spec, judge, items) for spec, judge in judges.items()]
+    try:
+        rows = [_score(spec, judge, items) for spec, judge in judges.items()]
+    finally:
+        for judge in judges.values():
+            for endpoint in _endpoints(judge):
+                endpoint.sender.close()
     # At the end, when the replies of all judges are recorded.
     for place, judge in enumerate(judges.values()):
         if isinstance(judge, CascadeDetector):
@@ -131,6 +136,7 @@ def _score(spec: str, judge: Detector, items: Sequence[LabelledTrajectory]) -> R
     from rich.progress import Progress
 
     endpoints = list(_endpoints(judge))
+    repeated = sum(endpoint.sender.retried for endpoint in endpoints)
     with Progress(console=Console(file=sys.stderr), transient=True, disable=not sys.stderr.isatty()) as bar:
         asking = bar.add_task(f"{judge.name}: asking", total=None, visible=bool(endpoints))
         judge.prepare(items, lambda done: bar.update(asking, completed=done))
@@ -145,19 +151,18 @@ def _score(spec: str, judge: Detector, items: Sequence[LabelledTrajectory]) -> R
         usage = Usage.from_dict(recorded) if isinstance(recorded, dict) else Usage(failed=evaluation.failed)
     elif isinstance(judge, EndpointDetector | CascadeDetector):
         usage = judge.usage()
-        _report(judge.name, usage, endpoints)
+        repeated = sum(endpoint.sender.retried for endpoint in endpoints) - repeated
+        _report(judge.name, usage, repeated, [reason for endpoint in endpoints for reason in endpoint.unanswered()])
     else:
         usage = Usage(0, 0, 0, 0, seconds, 0.0)
     return Row(spec, judge.name, evaluation, usage)
 
 
-def _report(name: str, usage: Usage, endpoints: Sequence[EndpointDetector]) -> None:
+def _report(name: str, usage: Usage, repeated: int, reasons: Sequence[str]) -> None:
     """Say what went wrong on the way, if anything did."""
-    retried = sum(endpoint.runner.retried for endpoint in endpoints)
-    reasons = [reason for endpoint in endpoints for reason in endpoint.runner.unanswered.values()]
-    if retried or usage.failed:
+    if repeated or usage.failed:
         text = f"{name}: {count(usage.failed or 0, 'request')} of {usage.requests or 0:,} without a usable answer"
-        text += f", {count(retried, 'attempt')} repeated" if retried else ""
+        text += f", {count(repeated, 'attempt')} repeated" if repeated else ""
         text += f"; {len(reasons):,} had no answer at all, the first: {reasons[0]}" if reasons else ""
         complain(text, "warning")
 
@@ -170,7 +175,7 @@ def _dry_run(options: CompareOptions, judges: dict[str, Detector], items: Sequen
             asked = True
             planned = judge.planned(items) if isinstance(judge, CascadeDetector) else endpoint.planned(items)
             digest = sha256(spec.encode()).hexdigest()[:8]
-            path = endpoint.runner.log.path.with_name(f"{Path(endpoint.config.log_name).stem}-{digest}.prompts.jsonl")
+            path = endpoint.sender.log.path.with_name(f"{Path(endpoint.config.log_name).stem}-{digest}.prompts.jsonl")
             path.parent.mkdir(parents=True, exist_ok=True)
             number = recorded = given = produced = 0
             with atomic_writer(path) as stream:
@@ -178,7 +183,7 @@ def _dry_run(options: CompareOptions, judges: dict[str, Detector], items: Sequen
                     prompt = endpoint.prompt(request)
                     line = {"key": request.key, "task": request.task, "trajectory_id": request.trajectory_id}
                     stream.write(json.dumps(line | {"prompt": prompt}) + "\n")
-                    if endpoint.runner.log.get(request.key) is not None:
+                    if endpoint.sender.log.get(request.key) is not None:
                         recorded += 1
                         continue
                     number += 1
@@ -239,9 +244,7 @@ def _write_results(
         write_results(folder / f"{name}.jsonl", header, (result_record(judge, item) for item in items))
 
 
-def _check_readme(
-    options: CompareOptions, judges: dict[str, Detector], items: Sequence[LabelledTrajectory]
-) -> None:
+def _check_readme(options: CompareOptions, judges: dict[str, Detector], items: Sequence[LabelledTrajectory]) -> None:
     """Refuse beforehand what may not stand in a README, and a file without the markers."""
     for spec, judge in judges.items():
         if options.allow_train and count_in_sample(judge, items):

@@ -1,4 +1,4 @@
-"""What detectors behind an API have in common: a runner, and the count of what was asked."""
+"""What detectors behind an API have in common: a sender, and the count of what was asked."""
 
 from __future__ import annotations
 
@@ -11,10 +11,9 @@ from redclf.benchmark.data import GoldStep, LabelledTrajectory
 from redclf.detectors.base import Detector
 from redclf.errors import TraceError
 from redclf.llm.config import ConfigError, EndpointConfig
-from redclf.llm.keys import Secret
-from redclf.llm.log import RequestLog
 from redclf.llm.prices import Price, load_prices
-from redclf.llm.runner import Client, Request, Runner
+from redclf.llm.runner import Request
+from redclf.llm.sender import Sender
 from redclf.llm.usage import Usage, total
 
 #: Where request logs are kept if nothing else is said.
@@ -32,28 +31,15 @@ class EndpointDetector(Detector):
     Parameters
     ----------
     config : EndpointConfig
-    connect : callable
-        Makes the client from the config and the key.
-    key : str
-        Environment variable of the key where the config names none.
     folder : Path
         Of the request logs.
     """
 
-    def __init__(
-        self, config: EndpointConfig, connect: Callable[[Any, Secret], Client], key: str, folder: Path
-    ) -> None:
+    def __init__(self, config: EndpointConfig, folder: Path) -> None:
         self.config = config
         self.name = config.label
         self.price = _price(config)
-        self.runner = Runner(
-            # The key is read when there is something to send: a run that is on file needs none.
-            lambda: connect(config, Secret(config.key or key, required=bool(config.key))),
-            RequestLog(folder / config.log_name),
-            config.concurrency,
-            config.retries,
-            config.backoff,
-        )
+        self.sender = Sender.shared(config, folder)
         self._asked: dict[str, bool] = {}
 
     def prepare(
@@ -81,7 +67,7 @@ class EndpointDetector(Detector):
                 progress(done)
 
         for requests in self.rounds(items, wanted or _always):
-            self.runner.ask(requests, step)
+            self.sender.ask(requests, step)
 
     def planned(self, items: Sequence[LabelledTrajectory], wanted: Wanted | None = None) -> Iterable[Request]:
         """Return the requests of an evaluation that are known before the first answer."""
@@ -98,7 +84,11 @@ class EndpointDetector(Detector):
     def usage(self) -> Usage:
         """Return what the answers took that were read since the last `reset`."""
         failed = sum(not usable for usable in self._asked.values())
-        return total((self.runner.log.get(key) for key in self._asked), failed, self.price)
+        return total((self.sender.log.get(key) for key in self._asked), failed, self.price)
+
+    def unanswered(self) -> list[str]:
+        """Return why requests stayed without any answer."""
+        return [self.sender.unanswered[key] for key in self._asked if key in self.sender.unanswered]
 
     def reset(self) -> None:
         """Count anew."""
@@ -106,7 +96,7 @@ class EndpointDetector(Detector):
 
     def _read(self, request: Request, read: Callable[[Any], T | None]) -> T | None:
         """Return what a reply says; None, and a failure counted, where it says nothing usable."""
-        return self._note(request.key, self.runner.record(request), read)
+        return self._note(request.key, self.sender.record(request), read)
 
     def _note(self, key: str, record: dict[str, Any] | None, read: Callable[[Any], T | None]) -> T | None:
         reply = None if record is None else record.get("reply")

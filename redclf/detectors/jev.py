@@ -11,9 +11,7 @@ from redclf.detectors.base import Prediction, Retrieval
 from redclf.detectors.endpoint import REQUESTS, EndpointDetector, Wanted
 from redclf.llm.config import JevConfig
 from redclf.llm.jev import (
-    KEY,
     NECESSARY,
-    JevClient,
     Question,
     category_question,
     evidence_question,
@@ -47,7 +45,7 @@ class JevDetector(EndpointDetector):
     """
 
     def __init__(self, config: JevConfig, folder: Path = REQUESTS) -> None:
-        super().__init__(config, JevClient, KEY, folder)
+        super().__init__(config, folder)
         self._config = config
         self.threshold = config.threshold
         #: In which request a question was packed, and under which name.
@@ -180,9 +178,9 @@ class JevDetector(EndpointDetector):
             missing = {about: question}
             if about[2] == _STEP:
                 missing = _step_questions(trajectory)
-            self.runner.ask(list(self._pack(task, trajectory, missing)))
+            self.sender.ask(list(self._pack(task, trajectory, missing)))
         key, name = self._packed[about]
-        return self._note(key, self.runner.log.get(key), lambda reply: read_choice(reply, name, question))
+        return self._note(key, self.sender.log.get(key), lambda reply: read_choice(reply, name, question))
 
 
 def _key(step: Sequence[int]) -> Step:

@@ -10,7 +10,6 @@ from redclf.benchmark.data import LabelledTrajectory
 from redclf.benchmark.results import read_prediction
 from redclf.detectors.base import Prediction, Retrieval
 from redclf.detectors.endpoint import REQUESTS, EndpointDetector, Wanted, require_folder
-from redclf.llm.client import KEY, OpenAIClient
 from redclf.llm.config import FEW_SHOT, NO_POLICY, ORACLE_PLAN, ConfigError, LLMConfig
 from redclf.llm.context import ExemplarPool, load_plans
 from redclf.llm.prompts import EVIDENCERET, STEPCLS, STEPDET, Material, messages
@@ -33,7 +32,7 @@ class LLMDetector(EndpointDetector):
     """
 
     def __init__(self, config: LLMConfig, data: Path | None = None, folder: Path = REQUESTS) -> None:
-        super().__init__(config, OpenAIClient, KEY, folder)
+        super().__init__(config, folder)
         self._config = config
         self._exemplars: ExemplarPool | None = None
         self._plans: dict[tuple[str, str, str], list[dict[str, Any]]] = {}

@@ -77,9 +77,13 @@ class EndpointConfig:
 
     @property
     def log_name(self) -> str:
-        """Name of the request log: the same for the same model at the same endpoint."""
-        digest = hashlib.sha256(f"{self.model}\n{self.base_url}".encode()).hexdigest()[:8]
+        """Name of the request log: the same for the same model at the same endpoint in the same setting."""
+        digest = hashlib.sha256(f"{self.model}\n{self.base_url}\n{self._variant}".encode()).hexdigest()[:8]
         return f"{re.sub(r'[^A-Za-z0-9._-]+', '-', self.model)[:60]}-{digest}.jsonl"
+
+    @property
+    def _variant(self) -> str:
+        return ""
 
     def price_file(self) -> Path | None:
         """Return the file of prices that the config names."""
@@ -119,6 +123,10 @@ class LLMConfig(EndpointConfig):
     def label(self) -> str:
         """Name in tables."""
         return self.name or (self.model if self.setting == DEFAULT else f"{self.model} ({self.setting})")
+
+    @property
+    def _variant(self) -> str:
+        return self.setting
 
 
 @dataclass(frozen=True)

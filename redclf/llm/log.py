@@ -52,12 +52,12 @@ class RequestLog:
             self._read()
 
     def open(self) -> None:
-        """Get ready for writing: read what others have added, and keep them from asking the same meanwhile.
+        """Get ready for writing: wait until nobody else is, read what they have added, and keep them out meanwhile.
 
         Raises
         ------
         TraceError
-            If it can't be written, or another run is writing it.
+            If it can't be written.
         """
         if self._handle is not None:
             return
@@ -67,11 +67,7 @@ class RequestLog:
         except OSError as error:
             raise TraceError(f"can't be written: {error.strerror}", str(self.path)) from None
         if fcntl is not None:
-            try:
-                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError:
-                os.close(handle)
-                raise TraceError("another run is writing this request log", str(self.path)) from None
+            fcntl.flock(handle, fcntl.LOCK_EX)
         self._read()
         if self._end < os.fstat(handle).st_size:
             os.ftruncate(handle, self._end)

@@ -127,9 +127,6 @@ class Runner:
         self.log = log
         #: Attempts that had to be repeated.
         self.retried = 0
-        #: Whether only recorded replies count; `missing` then says how many there were none for.
-        self.replay_only = False
-        self.missing = 0
         #: Key of each request that stayed without an answer, and why. They are asked again by the next run.
         self.unanswered: dict[str, str] = {}
         self._connect = connect
@@ -141,7 +138,7 @@ class Runner:
         self._stop = threading.Event()
         self._in_a_row = 0
 
-    def ask(self, requests: Iterable[Request], progress: Callable[[], None] | None = None) -> None:
+    def ask(self, requests: Iterable[Request], progress: Callable[[Request], None] | None = None) -> None:
         """Get an answer to each request, in whatever order they come.
 
         Parameters
@@ -149,7 +146,7 @@ class Runner:
         requests : iterable of Request
             Taken as they are needed, so that not all bodies are in memory.
         progress : callable, optional
-            Called after each one, sent or not.
+            Called with each one that is done, sent or not.
 
         Raises
         ------
@@ -170,7 +167,7 @@ class Runner:
             finally:
                 room.release()
                 if progress is not None:
-                    progress()
+                    progress(request)
 
         self._stop.clear()
         self._in_a_row = 0
@@ -179,17 +176,14 @@ class Runner:
                 for request in requests:
                     if self._known(request) or request.key in under_way:
                         if progress is not None:
-                            progress()
-                        continue
-                    if self.replay_only:
-                        self.missing += 1
+                            progress(request)
                         continue
                     if not under_way:
                         self._connect_once()
                         self.log.open()
                     if self._known(request):
                         if progress is not None:
-                            progress()
+                            progress(request)
                         continue
                     room.acquire()
                     if self._stop.is_set():
@@ -202,12 +196,6 @@ class Runner:
                 raise
         if errors:
             raise errors[0]
-
-    def record(self, request: Request) -> dict[str, Any] | None:
-        """Return the logged record of a request, asking for it if need be; None if no answer came."""
-        if not self._known(request):
-            self.ask([request])
-        return self.log.get(request.key)
 
     def _known(self, request: Request) -> bool:
         return self.log.get(request.key) is not None or request.key in self.unanswered

@@ -30,6 +30,14 @@ _LISTED = re.compile(r"Interactions of the agent \([^)]*\): (\[.*\])")
 _GIVEN = re.compile(r"The redundant step: (\[\d+, \d+\])$", re.MULTILINE)
 
 
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+    request_queue_size = 64
+
+    def handle_error(self, *_: object) -> None:
+        """Say nothing: clients are killed here."""
+
+
 class StandIn:
     """The server; use it as a context manager.
 
@@ -64,8 +72,7 @@ class StandIn:
         self._at_a_time = 0
         self.lock = threading.Lock()
         self.ended = threading.Event()
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
-        self._server.daemon_threads = True
+        self._server = _Server(("127.0.0.1", 0), _handler(self))
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True)
 
     @property

@@ -80,7 +80,5 @@ def test_prices_need_a_date_and_both_numbers(tmp_path, text):
 
 
 def test_cost(tmp_path):
-    table = load_prices(
-        Path(written(tmp_path, "date: 2026-01-02\nmodels: {m: {input: 2, output: 10}}"))
-    )
+    table = load_prices(Path(written(tmp_path, "date: 2026-01-02\nmodels: {m: {input: 2, output: 10}}")))
     assert (table.date, table.models["m"].cost(500_000, 100_000)) == ("2026-01-02", 2.0)
