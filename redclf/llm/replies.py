@@ -21,8 +21,6 @@ PREDICTIONS = "predictions"
 _FENCE = re.compile(r"```[A-Za-z]*[ \t]*\r?\n(.*?)```", re.DOTALL)
 #: Where a list of records may begin within prose.
 _START = re.compile(rf'\{{\s*"{PREDICTIONS}"|\[\s*\{{|\{{\s*"(?:{STEP}|{CATEGORY})"')
-#: Places within prose that are tried.
-_TRIES = 20
 
 
 def parse_records(text: str) -> list[Any] | None:
@@ -45,17 +43,14 @@ def parse_records(text: str) -> list[Any] | None:
         found = _records(_load(fenced.strip()))
         if found is not None:
             return found
-    decoder = json.JSONDecoder()
-    for place, start in enumerate(_START.finditer(text)):
-        if place == _TRIES:
-            break
-        try:
-            found = _records(decoder.raw_decode(text, start.start())[0])
-        except (ValueError, RecursionError):
-            continue
-        if found is not None:
-            return found
-    return None
+    # Within prose the first place that looks like an answer counts; a later one may be a part of one that was cut off.
+    start = _START.search(text)
+    if start is None:
+        return None
+    try:
+        return _records(json.JSONDecoder().raw_decode(text, start.start())[0])
+    except (ValueError, RecursionError):
+        return None
 
 
 def _load(text: str) -> Any:

@@ -138,7 +138,12 @@ class Runner:
         self._stop = threading.Event()
         self._in_a_row = 0
 
-    def ask(self, requests: Iterable[Request], progress: Callable[[Request], None] | None = None) -> None:
+    def ask(
+        self,
+        requests: Iterable[Request],
+        progress: Callable[[Request], None] | None = None,
+        failed: Callable[[BaseException], None] | None = None,
+    ) -> None:
         """Get an answer to each request, in whatever order they come.
 
         Parameters
@@ -147,6 +152,8 @@ class Runner:
             Taken as they are needed, so that not all bodies are in memory.
         progress : callable, optional
             Called with each one that is done, sent or not.
+        failed : callable, optional
+            Called with what ends the run, as soon as it does; taking the next request may last.
 
         Raises
         ------
@@ -159,15 +166,18 @@ class Runner:
 
         def work(request: Request) -> None:
             try:
-                if not self._stop.is_set():
-                    self._send(request)
+                if self._stop.is_set():
+                    return
+                self._send(request)
+                if progress is not None:
+                    progress(request)
             except BaseException as error:
                 errors.append(error)
                 self._stop.set()
+                if failed is not None:
+                    failed(error)
             finally:
                 room.release()
-                if progress is not None:
-                    progress(request)
 
         self._stop.clear()
         self._in_a_row = 0

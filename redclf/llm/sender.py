@@ -13,6 +13,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import IO, Any
@@ -60,7 +61,7 @@ class Sender:
         """Return the sender of a request log; detectors that ask the same endpoint share it."""
         path = (folder / config.log_name).absolute()
         found = _shared.get(path)
-        if found is None or found._ended:
+        if found is None or found._failed:
             found = _shared[path] = cls(config, folder)
         return found
 
@@ -89,9 +90,12 @@ class Sender:
             elif not self._send(request):
                 break
         with self._changed:
-            self._changed.wait_for(lambda: self._ended or not self._waiting)
+            self._changed.wait_for(lambda: self._failed or not self._waiting)
+        if self._failed:
+            # What is under way still gets into the log.
+            self.close()
         self.log.refresh()
-        if self._ended:
+        if self._failed:
             raise EndpointError(self._error or "the process that sends requests ended; run the command again to go on")
 
     def record(self, request: Request) -> dict[str, Any] | None:
@@ -103,8 +107,13 @@ class Sender:
     def close(self) -> None:
         """Let the other process end, and wait until it has."""
         if self._process is not None and self._process.stdin is not None:
-            self._process.stdin.close()
+            with suppress(OSError):
+                self._process.stdin.close()
             self._process.wait()
+
+    @property
+    def _failed(self) -> bool:
+        return self._ended or self._error is not None
 
     def _known(self, request: Request) -> bool:
         return self.log.get(request.key) is not None or request.key in self.unanswered
@@ -115,7 +124,7 @@ class Sender:
             self._start()
         assert self._process is not None and self._process.stdin is not None
         with self._changed:
-            if self._ended:
+            if self._failed:
                 return False
             if request.key in self._waiting:
                 return True
@@ -151,8 +160,9 @@ class Sender:
         for line in stream:
             said = json.loads(line)
             with self._changed:
-                if said.get("error") is not None:
-                    self._error = said["error"]
+                if "error" in said:
+                    self._error = self._error or said["error"]
+                    self._changed.notify_all()
                     continue
                 self._waiting.discard(said["key"])
                 self.retried = said["retried"]
@@ -176,13 +186,10 @@ def main() -> None:
     lock = threading.Lock()
 
     def report(**values: Any) -> None:
-        with lock:
-            try:
-                sys.stdout.write(json.dumps(values) + "\n")
-                sys.stdout.flush()
-            except OSError:
-                # Nobody listens any more; what counts is the log.
-                pass
+        # Nobody may be listening any more; what counts is the log.
+        with lock, suppress(OSError):
+            sys.stdout.write(json.dumps(values) + "\n")
+            sys.stdout.flush()
 
     config: EndpointConfig = (JevConfig if head["kind"] == _JEV else LLMConfig)(**head["config"])
     runner = Runner(
@@ -192,22 +199,23 @@ def main() -> None:
         config.retries,
         config.backoff,
     )
+
+    def fail(error: BaseException) -> None:
+        if isinstance(error, RedclfError):
+            report(error=str(error))
+        else:
+            report(error=f"unexpected {type(error).__name__} in the process that sends requests")
+
+    def done(request: Request) -> None:
+        report(key=request.key, unanswered=runner.unanswered.get(request.key), retried=runner.retried)
+
     try:
-        runner.ask(
-            _requests(sys.stdin),
-            lambda request: report(
-                key=request.key, unanswered=runner.unanswered.get(request.key), retried=runner.retried
-            ),
-        )
+        runner.ask(_requests(sys.stdin), done, fail)
     except _Gone:
         pass
-    except RedclfError as error:
-        report(error=str(error))
     except Exception as error:
-        report(error=f"unexpected {type(error).__name__} in the process that sends requests")
-        if os.environ.get("REDCLF_DEBUG"):
-            raise
-    # What stdout still holds has no reader.
+        fail(error)
+    # Without a flush of stdout, which may have no reader any more.
     os._exit(0)
 
 

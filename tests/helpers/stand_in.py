@@ -46,7 +46,7 @@ class StandIn:
     fault : callable, optional
         Digest of the prompt to the name of its fault, or None.
     hold_after : int, optional
-        After so many answers all further requests are held until the end.
+        After so many answers all further requests are held until `release` is set.
     echo : bool
         Whether errors and answers quote the request's Authorization header.
     """
@@ -72,6 +72,8 @@ class StandIn:
         self._at_a_time = 0
         self.lock = threading.Lock()
         self.ended = threading.Event()
+        self.release = threading.Event()
+        self.held = 0
         self._server = _Server(("127.0.0.1", 0), _handler(self))
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True)
 
@@ -89,6 +91,7 @@ class StandIn:
 
     def __exit__(self, *_: object) -> None:
         self.ended.set()
+        self.release.set()
         self._server.shutdown()
         self._server.server_close()
 
@@ -101,13 +104,16 @@ class StandIn:
         with self.lock:
             self._at_a_time -= 1
 
-    def may_answer(self, digest: str) -> bool:
-        """Count an answer, unless it is to be held back."""
+    def count_answer(self, digest: str) -> None:
+        """Count an answer, once it may be given."""
         with self.lock:
-            if self.hold_after is not None and self.answered.total() >= self.hold_after:
-                return False
-            self.answered[digest] += 1
-            return True
+            hold = self.hold_after is not None and self.answered.total() >= self.hold_after
+            self.held += hold
+            self.answered[digest] += not hold
+        if hold:
+            self.release.wait()
+            with self.lock:
+                self.answered[digest] += 1
 
 
 def by_digest(faults: Sequence[str], share: int = 2) -> Callable[[str], str | None]:
@@ -193,7 +199,7 @@ def _handler(server: StandIn) -> type[BaseHTTPRequestHandler]:
                 server.received[digest] += 1
                 attempt = server.received[digest]
                 server.bodies.append(body)
-                server.headers.append(dict(self.headers))
+                server.headers.append({name.lower(): text for name, text in self.headers.items()})
             if server.status is not None:
                 return self._send(server.status, {"error": {"message": self._words("refused")}})
             fault = server.fault(digest)
@@ -224,10 +230,7 @@ def _handler(server: StandIn) -> type[BaseHTTPRequestHandler]:
                 self.wfile.write(b'{"id": "cut", "choi')
                 self.close_connection = True
                 return None
-            if not server.may_answer(digest):
-                server.ended.wait()
-                self.close_connection = True
-                return None
+            server.count_answer(digest)
             if fault == "no json":
                 return self._send(200, "<html>busy</html>")
             time.sleep(0.002)
