@@ -20,6 +20,7 @@ from redclf.benchmark.data import LabelledTrajectory, load_benchmark
 from redclf.benchmark.evaluate import check_out_of_sample, count_in_sample, evaluate
 from redclf.benchmark.published import load_published
 from redclf.benchmark.results import ResultFileDetector, result_record, write_results
+from redclf.benchmark.tables import IN_SAMPLE
 from redclf.commands.output import atomic_writer, complain, console, count
 from redclf.detectors.base import Detector
 from redclf.detectors.cascade import CascadeDetector
@@ -28,6 +29,7 @@ from redclf.detectors.registry import create_detector
 from redclf.errors import RedclfError
 from redclf.hashing import trajectory_hash
 from redclf.llm.prices import load_prices
+from redclf.llm.runner import EndpointError
 from redclf.llm.usage import Usage
 from redclf.tokens import estimate_tokens
 
@@ -83,20 +85,17 @@ def run_compare(options: CompareOptions) -> None:
         return
     try:
         rows = [_score(spec, judge, items) for spec, judge in judges.items()]
+        # At the end, when the replies of all judges are recorded.
+        for place, judge in enumerate(judges.values()):
+            if isinstance(judge, CascadeDetector):
+                rows[place] = replace(rows[place], band=sweep(judge, items))
+        comparison = Comparison(unique_labels(rows), load_published())
+        _show(comparison)
+        _write(options, comparison, judges, items)
     finally:
         for judge in judges.values():
             for endpoint in _endpoints(judge):
                 endpoint.sender.close()
-    # At the end, when the replies of all judges are recorded.
-    for place, judge in enumerate(judges.values()):
-        if isinstance(judge, CascadeDetector):
-            rows[place] = replace(rows[place], band=sweep(judge, items))
-    comparison = Comparison(unique_labels(rows), load_published())
-    screen = console(_WIDTH)
-    for table in comparison.tables():
-        screen.print(table.rich())
-    screen.print(comparison.published.note(comparison.domains), markup=False)
-    _write(options, comparison, judges, items)
 
 
 def _create(options: CompareOptions) -> dict[str, Detector]:
@@ -152,10 +151,14 @@ def _score(spec: str, judge: Detector, items: Sequence[LabelledTrajectory]) -> R
     elif isinstance(judge, EndpointDetector | CascadeDetector):
         usage = judge.usage()
         repeated = sum(endpoint.sender.retried for endpoint in endpoints) - repeated
-        _report(judge.name, usage, repeated, [reason for endpoint in endpoints for reason in endpoint.unanswered()])
+        reasons = [reason for endpoint in endpoints for reason in endpoint.unanswered()]
+        if reasons and len(reasons) == usage.requests:
+            raise EndpointError(f"{judge.name}: none of {count(len(reasons), 'request')} got an answer: {reasons[0]}")
+        _report(judge.name, usage, repeated, reasons)
     else:
         usage = Usage(0, 0, 0, 0, seconds, 0.0)
-    return Row(spec, judge.name, evaluation, usage)
+    label = f"{judge.name} ({IN_SAMPLE})" if evaluation.in_sample else judge.name
+    return Row(spec, label, evaluation, usage)
 
 
 def _report(name: str, usage: Usage, repeated: int, reasons: Sequence[str]) -> None:
@@ -165,6 +168,13 @@ def _report(name: str, usage: Usage, repeated: int, reasons: Sequence[str]) -> N
         text += f", {count(repeated, 'attempt')} repeated" if repeated else ""
         text += f"; {len(reasons):,} had no answer at all, the first: {reasons[0]}" if reasons else ""
         complain(text, "warning")
+
+
+def _show(comparison: Comparison) -> None:
+    screen = console(_WIDTH)
+    for table in comparison.tables():
+        screen.print(table.rich())
+    screen.print(comparison.published.note(comparison.domains), markup=False)
 
 
 def _dry_run(options: CompareOptions, judges: dict[str, Detector], items: Sequence[LabelledTrajectory]) -> None:

@@ -22,7 +22,7 @@ SETTINGS = (DEFAULT, NO_POLICY, FEW_SHOT, ORACLE_PLAN)
 #: How endpoints name the greatest number of output tokens.
 OUTPUT_FIELDS = ("max_tokens", "max_completion_tokens")
 
-#: The `.../` in front of it is greedy, since models' names may hold an @.
+# Greedy, since a model's name may hold an @, too.
 _INLINE = re.compile(r"(?P<model>.+)@(?P<url>https?://.+)")
 _VARIABLE = re.compile(r"[A-Z_][A-Z0-9_]*")
 

@@ -9,6 +9,8 @@ from redclf.errors import RedclfError
 
 #: Stands in a text where a key stood.
 MASK = "[key]"
+#: A shorter text is no key but a placeholder, and masking it would spoil replies.
+_SHORTEST = 4
 #: What an endpoint gets that needs no key, such as a server on this machine.
 _NO_KEY = "none"
 
@@ -44,7 +46,7 @@ class Secret:
 
     def redact(self, value: Any) -> Any:
         """Return a JSON value or a text with the key's text masked wherever it occurs."""
-        if not self._value:
+        if len(self._value) < _SHORTEST:
             return value
         if isinstance(value, str):
             return value.replace(self._value, MASK)

@@ -48,7 +48,7 @@ _RULES = (
     "Judge whether a call was justified by what was known when it was made, not by what came out later. A lookup that "
     f"was reasonable then and merely found nothing of use is {EXPLORATORY}, not {CATEGORIES[0]}.",
     "An answer such as no match, not found, out of stock or invalid arguments is no outside failure.",
-    "A failed call that no later call replaced is not redundant.",
+    "An outside failure that no later call replaced is not redundant.",
     f"A call that repeats an earlier one is not {DUPLICATED} if something was changed in between that it could see.",
     "Necessary are steps that change what the task asks to be changed, reads whose information a later step or reply "
     "uses, and checks that the policy demands.",

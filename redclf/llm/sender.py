@@ -157,20 +157,21 @@ class Sender:
         threading.Thread(target=self._listen, args=(self._process.stdout,), daemon=True).start()
 
     def _listen(self, stream: IO[str]) -> None:
-        for line in stream:
-            said = json.loads(line)
-            with self._changed:
-                if "error" in said:
-                    self._error = self._error or said["error"]
+        with stream:
+            for line in stream:
+                said = json.loads(line)
+                with self._changed:
+                    if "error" in said:
+                        self._error = self._error or said["error"]
+                        self._changed.notify_all()
+                        continue
+                    self._waiting.discard(said["key"])
+                    self.retried = said["retried"]
+                    if said["unanswered"] is not None:
+                        self.unanswered[said["key"]] = said["unanswered"]
                     self._changed.notify_all()
-                    continue
-                self._waiting.discard(said["key"])
-                self.retried = said["retried"]
-                if said["unanswered"] is not None:
-                    self.unanswered[said["key"]] = said["unanswered"]
-                self._changed.notify_all()
-            if self._progress is not None:
-                self._progress()
+                if self._progress is not None:
+                    self._progress()
         with self._changed:
             self._ended = True
             self._changed.notify_all()

@@ -271,3 +271,25 @@ def test_no_score_of_a_stand_in_gets_into_the_readme(run, tmp_path, tiny_items):
         code, _, err = run(str(spec), "--readme", readme)
         assert code == 2 and "asked on this machine" in err
     assert readme.read_text() == f"{BEGIN}\n{END}\n"
+
+
+@needs_sdks
+def test_no_table_of_zeros_where_nobody_answers(run, tmp_path):
+    with StandIn() as server:
+        spec = config(tmp_path, server, retries=0)
+    code, out, err = run(spec, "--limit", 2)
+    assert (code, out) == (2, "") and "got an answer: Connection error" in err and len(err.splitlines()) == 1
+
+
+def test_in_sample_rows_are_refused_or_marked(run, tmp_path, tiny_items):
+    from redclf.hashing import trajectory_hash
+
+    header = {"trained_on": [trajectory_hash(tiny_items[0].trajectory)]}
+    records = (result_record(create_detector("majority"), item) for item in tiny_items)
+    write_results(tmp_path / "trained.jsonl", header, records)
+    code, _, err = run("trained.jsonl")
+    assert code == 2 and "--allow-train" in err
+    assert "trained (IN-SAMPLE)" in run("trained.jsonl", "--allow-train")[1]
+    (tmp_path / "README.md").write_text(f"{BEGIN}\n{END}\n")
+    code, _, err = run("trained.jsonl", "--allow-train", "--readme", "README.md")
+    assert code == 2 and "in-sample" in err
