@@ -13,7 +13,7 @@ from typing import IO, TYPE_CHECKING, Any
 from redclf.commands.output import atomic_writer, complain, console, count, one_line, print_json
 from redclf.detectors.base import Detector, Prediction
 from redclf.detectors.registry import create_detector
-from redclf.errors import RedclfError
+from redclf.errors import RedclfError, TraceError
 from redclf.readers import find_files, iter_trajectories
 from redclf.readers.registry import AUTO, reader_named
 from redclf.tokens import step_tokens
@@ -89,6 +89,9 @@ class _Run:
     def score(self, trajectory: Trajectory) -> None:
         try:
             predictions = self.detector.detect(trajectory, self.options.threshold, self.options.top_k)
+            reason = None if predictions else self.detector.no_answer(trajectory)
+            if reason is not None:
+                raise TraceError(f"no answer of {self.detector.name}: {reason}", trajectory.source or trajectory.id)
         except RedclfError as error:
             self.fail(error)
             return

@@ -131,6 +131,10 @@ class Detector(ABC):
         """
         return None
 
+    def no_answer(self, trajectory: Trajectory) -> str | None:
+        """Return why `detect` has no answer about a trajectory; None where it has one, be it that it finds nothing."""
+        return None
+
     def trained_on(self) -> frozenset[str]:
         """Return the content hashes of the trajectories that the detector was trained on."""
         return frozenset()

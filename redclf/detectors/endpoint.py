@@ -90,6 +90,10 @@ class EndpointDetector(Detector):
         """Return why requests stayed without any answer."""
         return [self.sender.unanswered[key] for key in self._asked if key in self.sender.unanswered]
 
+    def _reason(self, key: str) -> str:
+        """Return why a request has no usable answer."""
+        return self.sender.unanswered.get(key) or "the reply can't be used"
+
     def reset(self) -> None:
         """Count anew."""
         self._asked.clear()

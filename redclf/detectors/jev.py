@@ -117,6 +117,12 @@ class JevDetector(EndpointDetector):
             )
         return sorted(found, key=lambda prediction: -prediction.confidence)
 
+    def no_answer(self, trajectory: Trajectory) -> str | None:
+        """Return why no interaction was judged; None where one was, or there is none."""
+        if self._steps(trajectory) or not trajectory.assistant_interactions:
+            return None
+        return self._reason(next(self._packed[about][0] for about in _step_questions(trajectory)))
+
     def classify(self, trajectory: Trajectory, step: Sequence[int], evidence: Sequence[int]) -> dict[str, float]:
         """Return the probabilities of the categories; nothing for a failed reply."""
         about = (trajectory.id, _key(step), _CATEGORY, tuple(evidence))

@@ -80,6 +80,12 @@ class LLMDetector(EndpointDetector):
                 found.setdefault(prediction.step, prediction)
         return list(found.values())[:top_k]
 
+    def no_answer(self, trajectory: Trajectory) -> str | None:
+        """Return why there are no records; None where there are, or an empty list of them."""
+        if self.detect_records(trajectory) is not None:
+            return None
+        return self._reason(self._request(STEPDET, trajectory).key)
+
     def classify(self, trajectory: Trajectory, step: Sequence[int], evidence: Sequence[int]) -> dict[str, float]:
         """Return all probability on the category that the judge names; nothing for a failed reply."""
 

@@ -293,3 +293,16 @@ def test_in_sample_rows_are_refused_or_marked(run, tmp_path, tiny_items):
     (tmp_path / "README.md").write_text(f"{BEGIN}\n{END}\n")
     code, _, err = run("trained.jsonl", "--allow-train", "--readme", "README.md")
     assert code == 2 and "in-sample" in err
+
+
+@needs_sdks
+@pytest.mark.parametrize("kind", ["llm", "jev"])
+@pytest.mark.parametrize("fault", ["empty", None])
+def test_detect_says_where_there_is_no_answer(kind, fault, capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with StandIn(lambda digest: fault) as server, pytest.raises(SystemExit) as caught:
+        spec = config(tmp_path, server, kind, retries=0)
+        main(["detect", str(ROOT / "examples" / "library_desk.json"), "--detector", spec, "--json"])
+    out, err = capsys.readouterr()
+    assert (caught.value.code, bool(out)) == ((2, False) if fault else (0, True))
+    assert ("no answer of m: the reply can't be used" in err) == bool(fault)
