@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -50,12 +51,12 @@ class BandPoint:
     ----------
     width : float
     scores : mapping
-        Metric path to value.
+        Metric path to value; None where undefined.
     usage : Usage
     """
 
     width: float
-    scores: Mapping[str, float]
+    scores: Mapping[str, float | None]
     usage: Usage
 
 
@@ -111,7 +112,8 @@ def sweep(cascade: CascadeDetector, items: Sequence[LabelledTrajectory]) -> tupl
                 second.sender.replay_only = False
         if isinstance(second, EndpointDetector) and second.sender.missing:
             break
-        scores = {path: evaluation.metric(path) for path in MAIN.values()}
+        values = {path: evaluation.metric(path) for path in MAIN.values()}
+        scores = {path: None if math.isnan(value) else value for path, value in values.items()}
         points.append(BandPoint(width, scores, other.usage()))
     return tuple(points)
 
@@ -228,14 +230,13 @@ class Comparison:
         columns = ("width", *(TASKS[task][0] for task in MAIN), "requests", "input tokens", "output tokens", "dollars")
         return Table(f"{row.label}: by width of the band, from recorded replies", columns, rows)
 
-    def tables(self, breakdowns: bool = True) -> list[Table]:
+    def tables(self) -> list[Table]:
         """Return all tables, in the order in which to print them."""
         found = [table for task in TASKS for table in (self.task_table(task), self.published_table(task))]
         found += [self.cost_table(), self.published.cost_table()]
-        if breakdowns:
-            shown = ("by_domain", "by_category", "by_length")
-            found += [self.breakdown_table(which, task) for which in shown for task in TASKS]
-            found.append(self.published.domain_table())
+        shown = ("by_domain", "by_category", "by_length")
+        found += [self.breakdown_table(which, task) for which in shown for task in TASKS]
+        found.append(self.published.domain_table())
         return found + [self.band_table(row) for row in self.rows if row.band]
 
     def markdown(self) -> str:
@@ -249,13 +250,13 @@ class Comparison:
         }
         number = len(self.domains)
         rows = tuple(
-            (row.label, *(_cell(row.evaluation.to_dict(), path).split(" ")[0] for path in columns.values()))
+            (row.label, *(percent(_find(row.evaluation.to_dict(), path)[0]) for path in columns.values()))
             for row in self.rows
         )
         measured = Table(f"Measured, {number:,} trajectories, %", ("detector", *columns), rows)
         domain_columns = {name: path for name, path in columns.items() if name not in ("P@1", "mean")}
         by_domain = tuple(
-            (row.label, domain, *(_cell(blocks, path).split(" ")[0] for path in domain_columns.values()))
+            (row.label, domain, *(percent(_find(blocks, path)[0]) for path in domain_columns.values()))
             for row in self.rows
             for domain, blocks in row.evaluation.to_dict()["by_domain"].items()
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -82,7 +83,7 @@ def _band(comparison: Comparison, make: Any) -> Any:
             continue
         widths = [point.width for point in row.band]
         for task, path in MAIN.items():
-            values = [100 * point.scores[path] for point in row.band]
+            values = [math.nan if (value := point.scores[path]) is None else 100 * value for point in row.band]
             left.plot(widths, values, marker=".", label=f"{row.label}: {TASKS[task][0]}")
         costs = [point.usage.cost_usd for point in row.band]
         priced = all(cost is not None for cost in costs)

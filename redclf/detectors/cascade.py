@@ -24,9 +24,9 @@ class CascadeDetector(Detector):
 
     The width, from 0 (the first decides everything) to 1 (the second does), sets the band:
 
-    - StepDet: probabilities of redundancy around the first's threshold `t`, from `t (1 - width)` to
-      `t + (1 - t) width`. One step in it is enough for the second to be asked about the trajectory; its word counts
-      for the steps in the band alone.
+    - StepDet: probabilities of redundancy around the first's threshold `t` (0.5 for recorded results), from
+      `t (1 - width)` to `t + (1 - t) width`. One step in it is enough for the second to be asked about the trajectory;
+      its word counts for the steps in the band alone.
     - StepCls and EvidenceRet: answers whose probability is at most `width`.
 
     Where the second gives no usable answer, the first's stands.

@@ -9,7 +9,6 @@ from typing import Any, TypeVar
 
 from redclf.benchmark.data import GoldStep, LabelledTrajectory
 from redclf.detectors.base import Detector
-from redclf.errors import TraceError
 from redclf.llm.config import ConfigError, EndpointConfig
 from redclf.llm.prices import Price, load_prices
 from redclf.llm.runner import Request
@@ -121,16 +120,3 @@ def _price(config: EndpointConfig) -> Price | None:
     if price is None:
         raise ConfigError(f"{path}: expected a price of {config.model}, found none")
     return price
-
-
-def require_folder(path: Path, what: str) -> Path:
-    """Return a folder that a setting needs.
-
-    Raises
-    ------
-    TraceError
-        If there is none.
-    """
-    if not path.is_dir():
-        raise TraceError(f"expected a benchmark folder for {what}, found none", str(path))
-    return path

@@ -9,7 +9,7 @@ from typing import Any
 from redclf.benchmark.data import LabelledTrajectory
 from redclf.benchmark.results import read_prediction
 from redclf.detectors.base import Prediction, Retrieval
-from redclf.detectors.endpoint import REQUESTS, EndpointDetector, Wanted, require_folder
+from redclf.detectors.endpoint import REQUESTS, EndpointDetector, Wanted
 from redclf.llm.config import FEW_SHOT, NO_POLICY, ORACLE_PLAN, ConfigError, LLMConfig
 from redclf.llm.context import ExemplarPool, load_plans
 from redclf.llm.prompts import EVIDENCERET, STEPCLS, STEPDET, Material, messages
@@ -40,11 +40,11 @@ class LLMDetector(EndpointDetector):
             root = Path(config.path).parent / config.exemplar_data if config.exemplar_data else data
             if root is None:
                 raise ConfigError(f"{config.path}: the setting {FEW_SHOT} expects exemplar_data, found none")
-            self._exemplars = ExemplarPool.load(require_folder(root, FEW_SHOT), own_data=not config.exemplar_data)
+            self._exemplars = ExemplarPool.load(root, own_data=not config.exemplar_data)
         elif config.setting == ORACLE_PLAN:
             if data is None:
                 raise ConfigError(f"{config.path}: the setting {ORACLE_PLAN} expects a benchmark's tasks")
-            self._plans = load_plans(require_folder(data, ORACLE_PLAN))
+            self._plans = load_plans(data)
 
     def rounds(self, items: Sequence[LabelledTrajectory], wanted: Wanted) -> Iterator[Iterable[Request]]:
         """Yield all requests at once."""

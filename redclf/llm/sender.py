@@ -1,8 +1,8 @@
 """Requests are sent by a process of their own, so that one which was killed loses no reply that is under way.
 
 `Sender` stands in the process that wants the answers; `python -m redclf.llm.sender` is the other one. It holds the key
-and writes the request log. When the first one ends, however it ends, it waits for the replies to what it has sent,
-writes them to the log, sends nothing more, and ends, too. A new run waits until then.
+and writes the request log. When the first one ends, however it ends, it waits for the replies to what it has been
+given, writes them to the log, and ends, too. A new run waits until then.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class Sender:
 
     @classmethod
     def shared(cls, config: EndpointConfig, folder: Path) -> Sender:
-        """Return the sender of a request log; detectors that ask the same endpoint share it."""
+        """Return the sender of a request log; detectors with the same one share it, and the first one's time-outs."""
         path = (folder / config.log_name).absolute()
         found = _shared.get(path)
         if found is None or found._failed:
@@ -157,24 +157,27 @@ class Sender:
         threading.Thread(target=self._listen, args=(self._process.stdout,), daemon=True).start()
 
     def _listen(self, stream: IO[str]) -> None:
-        with stream:
-            for line in stream:
-                said = json.loads(line)
-                with self._changed:
-                    if "error" in said:
-                        self._error = self._error or said["error"]
-                        self._changed.notify_all()
-                        continue
-                    self._waiting.discard(said["key"])
-                    self.retried = said["retried"]
-                    if said["unanswered"] is not None:
-                        self.unanswered[said["key"]] = said["unanswered"]
-                    self._changed.notify_all()
-                if self._progress is not None:
-                    self._progress()
+        try:
+            with stream:
+                for line in stream:
+                    self._hear(json.loads(line))
+        finally:
+            with self._changed:
+                self._ended = True
+                self._changed.notify_all()
+
+    def _hear(self, said: dict[str, Any]) -> None:
         with self._changed:
-            self._ended = True
             self._changed.notify_all()
+            if "error" in said:
+                self._error = self._error or said["error"]
+                return
+            self._waiting.discard(said["key"])
+            self.retried = said["retried"]
+            if said["unanswered"] is not None:
+                self.unanswered[said["key"]] = said["unanswered"]
+        if self._progress is not None:
+            self._progress()
 
 
 class _Gone(Exception):  # noqa: N818
@@ -185,12 +188,14 @@ def main() -> None:
     """Send what comes on stdin, a request a line, and report on stdout, a line for each."""
     head = json.loads(sys.stdin.readline())
     lock = threading.Lock()
+    # What a library prints must not get between the reports.
+    reports, sys.stdout = sys.stdout, sys.stderr
 
     def report(**values: Any) -> None:
         # Nobody may be listening any more; what counts is the log.
         with lock, suppress(OSError):
-            sys.stdout.write(json.dumps(values) + "\n")
-            sys.stdout.flush()
+            reports.write(json.dumps(values) + "\n")
+            reports.flush()
 
     config: EndpointConfig = (JevConfig if head["kind"] == _JEV else LLMConfig)(**head["config"])
     runner = Runner(

@@ -94,8 +94,7 @@ def test_fields_of_the_request(judge, tiny_items):
     with StandIn() as server:
         extra = {"reasoning_effort": "none"}
         detector = judge(server, temperature=None, output_field="max_completion_tokens", extra=extra)
-        detector.detect(tiny_items[0].trajectory)
-    body = server.bodies[0]
+        body = next(iter(detector.planned(tiny_items))).body
     assert "temperature" not in body and "max_tokens" not in body
     assert (body["max_completion_tokens"], body["reasoning_effort"]) == (32768, "none")
 
