@@ -44,7 +44,11 @@ def write_plots(comparison: Comparison, folder: Path) -> list[Path]:
 
 
 def _cost(comparison: Comparison, make: Any) -> Any:
-    figure = make(figsize=(12, 4), layout="constrained")
+    from matplotlib.ticker import NullFormatter
+
+    figure = make(figsize=(12, 4.5), layout="constrained")
+    priced = [row for row in comparison.rows if row.usage.cost_usd]
+    powers = [math.log10(row.usage.cost_usd or 1) for row in priced]
     for axes, (task, path) in zip(figure.subplots(1, len(MAIN)), MAIN.items(), strict=True):
         for row in comparison.rows:
             value = 100 * row.evaluation.metric(path)
@@ -53,14 +57,18 @@ def _cost(comparison: Comparison, make: Any) -> Any:
             elif row.usage.cost_usd == 0:
                 # Zero has no place on a log axis: a line across.
                 axes.axhline(value, linestyle="--", linewidth=1, color="grey")
-                axes.annotate(f"{row.label} (free)", (0.02, value), xycoords=("axes fraction", "data"), fontsize=7)
+                place = ("axes fraction", "data")
+                axes.annotate(f"{row.label} (free)", (0.02, value), xycoords=place, fontsize=7, va="bottom")
+        # Whole decades, so that the axis has labels however near the costs are.
         axes.set(xscale="log", xlabel="dollars (log)", ylabel="%", title=TASKS[task][0])
-        axes.legend(fontsize=7)
+        axes.set_xlim(10 ** (math.floor(min(powers)) - 0.05), 10 ** (math.floor(max(powers)) + 1.05))
+        axes.xaxis.set_minor_formatter(NullFormatter())
+    _legend(figure, axes)
     return figure
 
 
 def _bars(comparison: Comparison, make: Any) -> Any:
-    figure = make(figsize=(12, 4), layout="constrained")
+    figure = make(figsize=(12, 4.5), layout="constrained")
     width = 0.8 / len(comparison.rows)
     for axes, (task, path) in zip(figure.subplots(1, len(MAIN)), MAIN.items(), strict=True):
         block, name = path.split(".")
@@ -71,8 +79,13 @@ def _bars(comparison: Comparison, make: Any) -> Any:
             axes.bar(places, [100 * (value or 0) for value in values], width, label=row.label)
         axes.set_xticks(range(len(CATEGORIES)), [category.removesuffix(" Step") for category in CATEGORIES], fontsize=8)
         axes.set(ylim=(0, 100), ylabel="%", title=TASKS[task][0])
-    axes.legend(fontsize=7)
+    _legend(figure, axes)
     return figure
+
+
+def _legend(figure: Any, axes: Any) -> None:
+    """Put the legend of one of the axes, which all share it, below them."""
+    figure.legend(*axes.get_legend_handles_labels(), loc="outside lower center", ncols=3, fontsize=8)
 
 
 def _band(comparison: Comparison, make: Any) -> Any:

@@ -241,7 +241,8 @@ def _is_url(value: Any) -> bool:
         parts = urlsplit(value)
     except ValueError:
         return False
-    return parts.scheme in ("http", "https") and bool(parts.hostname) and not (parts.username or parts.password)
+    hidden = parts.username or parts.password or parts.query or parts.fragment
+    return parts.scheme in ("http", "https") and bool(parts.hostname) and not hidden
 
 
 _TEXT = ("a text", _is_text)
@@ -251,7 +252,7 @@ _CHECKS: dict[str, tuple[str, Callable[[Any], bool]]] = {
     "name": _TEXT,
     "prices": _TEXT,
     "exemplar_data": _TEXT,
-    "base_url": ("an http or https address without a user or password in it", _is_url),
+    "base_url": ("an http or https address without a user, password or query in it", _is_url),
     "key": (
         "the name of an environment variable, in capitals (the key itself never stands in a config)",
         lambda value: isinstance(value, str) and _VARIABLE.fullmatch(value) is not None,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,8 @@ class RequestLog:
     ----------
     path : Path
         Made, with its folder, when the first reply comes.
+    waiting : callable, optional
+        Called when somebody else is writing it, before waiting for that.
 
     Raises
     ------
@@ -33,8 +36,9 @@ class RequestLog:
         If the file can't be read, or a line in it is no record.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, waiting: Callable[[], None] | None = None) -> None:
         self.path = path
+        self._waiting = waiting
         self._records: dict[str, dict[str, Any]] = {}
         self._handle: int | None = None
         self._end = 0
@@ -67,7 +71,12 @@ class RequestLog:
         except OSError as error:
             raise TraceError(f"can't be written: {error.strerror}", str(self.path)) from None
         if fcntl is not None:
-            fcntl.flock(handle, fcntl.LOCK_EX)
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                if self._waiting is not None:
+                    self._waiting()
+                fcntl.flock(handle, fcntl.LOCK_EX)
         self._read()
         if self._end < os.fstat(handle).st_size:
             os.ftruncate(handle, self._end)

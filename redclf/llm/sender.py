@@ -8,6 +8,7 @@ given, writes them to the log, and ends, too. A new run waits until then.
 from __future__ import annotations
 
 import json
+import logging
 import os
 import subprocess
 import sys
@@ -24,6 +25,7 @@ from redclf.llm.keys import Secret
 from redclf.llm.log import RequestLog
 from redclf.llm.runner import Client, EndpointError, Request, Runner
 
+_LOGGER = logging.getLogger("redclf")
 _LLM, _JEV = "llm", "jev"
 
 _shared: dict[Path, Sender] = {}
@@ -169,6 +171,9 @@ class Sender:
     def _hear(self, said: dict[str, Any]) -> None:
         with self._changed:
             self._changed.notify_all()
+            if "waiting" in said:
+                _LOGGER.warning("waiting for the replies that another run has under way (%s)", self.log.path)
+                return
             if "error" in said:
                 self._error = self._error or said["error"]
                 return
@@ -200,7 +205,7 @@ def main() -> None:
     config: EndpointConfig = (JevConfig if head["kind"] == _JEV else LLMConfig)(**head["config"])
     runner = Runner(
         lambda: _connect(config),
-        RequestLog(Path(head["log"])),
+        RequestLog(Path(head["log"]), lambda: report(waiting=True)),
         config.concurrency,
         config.retries,
         config.backoff,

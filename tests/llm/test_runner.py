@@ -171,7 +171,8 @@ def test_a_spoilt_line_is_named(tmp_path):
 
 def test_a_log_waits_for_its_other_writer_and_reads_what_that_one_wrote(tmp_path):
     pytest.importorskip("fcntl")
-    first, second = RequestLog(tmp_path / "log"), RequestLog(tmp_path / "log")
+    told = []
+    first, second = RequestLog(tmp_path / "log"), RequestLog(tmp_path / "log", lambda: told.append("waiting"))
     first.open()
     waiting = threading.Thread(target=second.open, daemon=True)
     waiting.start()
@@ -180,5 +181,6 @@ def test_a_log_waits_for_its_other_writer_and_reads_what_that_one_wrote(tmp_path
     first.add({"key": "a", "reply": "\ud83d"})
     first.close()
     waiting.join(20)
+    assert told == ["waiting"]
     assert second.get("a")["reply"] == "\ud83d"
     second.close()
