@@ -28,7 +28,10 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
-_DETECTOR = "cross-encoder, relations, heuristic, or a .jsonl file of recorded results."
+_DETECTOR = (
+    "cross-encoder, relations, heuristic, majority, llm:CONFIG or llm:MODEL@BASE_URL, jev:CONFIG, "
+    "cascade:FIRST+SECOND, or a .jsonl file of recorded results."
+)
 _MODEL = "Folder of a model, or the name of a shipped one."
 
 
@@ -235,6 +238,64 @@ def agreement(
     from redclf.commands.agreement import run_agreement
 
     run_agreement(reference, other, json_file)
+
+
+@app.command()
+def compare(
+    data: Annotated[Path, typer.Option(metavar="ROOT", help="Folder of the benchmark's release.")],
+    detectors: Annotated[str, typer.Option(metavar="A,B,...", help=f"Each one of: {_DETECTOR}")],
+    subset: Annotated[str | None, typer.Option(help="Only this subset.")] = None,
+    domain: Annotated[str | None, typer.Option(help="Only this domain.")] = None,
+    limit: Annotated[
+        int | None, typer.Option(metavar="N", help="Only N trajectories, spread evenly over the data.")
+    ] = None,
+    model: Annotated[str | None, typer.Option(metavar="DIR", help=_MODEL)] = None,
+    json_file: Annotated[Path | None, typer.Option("--json", metavar="FILE", help="Write all figures to FILE.")] = None,
+    markdown: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the tables as Markdown.")] = None,
+    csv: Annotated[Path | None, typer.Option(metavar="FILE", help="Write all figures as CSV.")] = None,
+    plots: Annotated[Path | None, typer.Option(metavar="DIR", help="Draw the plots (needs the plots extra).")] = None,
+    output: Annotated[Path | None, typer.Option(metavar="DIR", help="Write a result file for each detector.")] = None,
+    readme: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Renew the part of FILE between the markers of this command.")
+    ] = None,
+    requests: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Request logs, from which a run goes on; runs/requests if not given."),
+    ] = None,
+    prices: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Prices of models whose config names none.")
+    ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Write the prompts, estimate tokens and cost, send nothing.")
+    ] = False,
+    allow_train: Annotated[
+        bool, typer.Option("--allow-train", help="Score trajectories that a model was trained on, too.")
+    ] = False,
+) -> None:
+    """Compare detectors on the same trajectories: scores, tokens, time and cost."""
+    from redclf.commands.compare import CompareOptions, run_compare
+
+    if limit is not None and limit < 1:
+        raise RedclfError(f"--limit: expected a whole number from 1, got {limit}")
+    options = CompareOptions(
+        data=data,
+        detectors=tuple(name for part in detectors.split(",") if (name := part.strip())),
+        subset=subset,
+        domain=domain,
+        limit=limit,
+        model=model,
+        json_file=json_file,
+        markdown=markdown,
+        csv=csv,
+        plots=plots,
+        output=output,
+        readme=readme,
+        requests=requests,
+        prices=prices,
+        dry_run=dry_run,
+        allow_train=allow_train,
+    )
+    run_compare(options)
 
 
 @app.command(

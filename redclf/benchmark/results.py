@@ -109,7 +109,7 @@ def write_results(path: str | Path, header: Mapping[str, Any], records: Iterable
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
-        with os.fdopen(handle, "w", encoding="utf-8") as stream:
+        with os.fdopen(handle, "w", encoding="utf-8", errors="replace") as stream:
             for line in ({"header": dict(header)}, *records):
                 stream.write(json.dumps(_finite(line), ensure_ascii=False, allow_nan=False))
                 stream.write("\n")
@@ -256,7 +256,7 @@ class ResultFileDetector(Detector):
         values = list(record.get("predictions") or [])
         if threshold is not None:
             values += record.get("best") or []
-        read = [p for value in values if (p := self._prediction(value, trajectory)) is not None]
+        read = [p for value in values if (p := read_prediction(value, trajectory)) is not None]
         found: dict[Step, Prediction] = {}
         for prediction in sorted(read, key=lambda prediction: -prediction.confidence):
             if threshold is None or prediction.redundancy >= threshold:
@@ -308,25 +308,27 @@ class ResultFileDetector(Detector):
         entries = self._record(trajectory).get(field) or []
         return [entry for entry in entries if indices(entry.get("step")) == wanted]
 
-    def _prediction(self, value: object, trajectory: Trajectory) -> Prediction | None:
-        entry = parse_entry(value, trajectory)
-        if entry.step is None or entry.category is None or entry.evidence is None or entry.confidence is None:
-            return None
-        fields: Mapping[str, Any] = value if isinstance(value, Mapping) else {}
-        redundancy = as_probability(fields.get("redundancy"))
-        interaction = trajectory.interaction_at(entry.step)
-        tokens = fields.get("tokens")
-        return Prediction(
-            step=entry.step,
-            category=entry.category,
-            evidence=entry.evidence,
-            confidence=entry.confidence,
-            interaction=interaction.ordinal,
-            redundancy=entry.confidence if redundancy is None else redundancy,
-            reason=str(fields.get("reason") or ""),
-            tool=interaction.call.name,
-            tokens=tokens if isinstance(tokens, int) else 0,
-        )
+
+def read_prediction(value: object, trajectory: Trajectory) -> Prediction | None:
+    """Return a recorded prediction; None where it could never hit."""
+    entry = parse_entry(value, trajectory)
+    if entry.step is None or entry.category is None or entry.evidence is None or entry.confidence is None:
+        return None
+    fields: Mapping[str, Any] = value if isinstance(value, Mapping) else {}
+    redundancy = as_probability(fields.get("redundancy"))
+    interaction = trajectory.interaction_at(entry.step)
+    tokens = fields.get("tokens")
+    return Prediction(
+        step=entry.step,
+        category=entry.category,
+        evidence=entry.evidence,
+        confidence=entry.confidence,
+        interaction=interaction.ordinal,
+        redundancy=entry.confidence if redundancy is None else redundancy,
+        reason=str(fields.get("reason") or ""),
+        tool=interaction.call.name,
+        tokens=tokens if isinstance(tokens, int) else 0,
+    )
 
 
 def _distribution(entry: Mapping[str, Any]) -> dict[str, float]:

@@ -13,7 +13,7 @@ from redclf import __version__
 from redclf.commands.output import ResumableWriter, complain, console, count, one_line, print_json
 from redclf.commands.progress import Progress
 from redclf.detectors.base import Prediction
-from redclf.detectors.registry import create_detector
+from redclf.detectors.registry import PREFIXES, create_detector
 from redclf.engine.local import score_all
 from redclf.engine.scorer import Counts, Done, Key, Outcome, ScorerSettings
 from redclf.errors import RedclfError
@@ -124,6 +124,10 @@ def run_detect(options: DetectOptions) -> int:
         reader_named(options.format)
     if options.resume and options.output is None:
         raise RedclfError("--resume: expected --output, the file of the run that goes on")
+    if options.workers > 1 and options.detector.startswith(tuple(PREFIXES)):
+        raise RedclfError(
+            f"--workers: expected 1 for {options.detector}, which sends several requests at a time itself"
+        )
     quiet = options.as_json or options.output is not None
     settings = ScorerSettings(
         options.detector, options.model, options.threshold, options.top_k, render=None if quiet else render

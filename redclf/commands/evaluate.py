@@ -33,7 +33,7 @@ def run_evaluate(
     RedclfError
         If the data or the detector can't be loaded, or the figures would be in-sample.
     """
-    judge = create_detector(detector, model)
+    judge = create_detector(detector, model, data)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
         items = load_benchmark(data, subset, domain)
@@ -46,6 +46,7 @@ def run_evaluate(
 
     quiet = not sys.stderr.isatty()
     with Progress(console=Console(file=sys.stderr), transient=True, disable=quiet) as bar:
+        judge.prepare(items)
         task = bar.add_task(f"{judge.name}", total=len(items))
         result = evaluate(judge, items, lambda done, _: bar.update(task, completed=done))
         scores = result.to_dict()

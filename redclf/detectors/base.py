@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from redclf.trajectory import Trajectory
+
+if TYPE_CHECKING:
+    from redclf.benchmark.data import LabelledTrajectory
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +79,18 @@ class Detector(ABC):
     #: Name in tables and on the command line.
     name: str = "detector"
 
+    def prepare(  # noqa: B027
+        self, items: Sequence[LabelledTrajectory], progress: Callable[[int], None] | None = None
+    ) -> None:
+        """Get ready for an evaluation; a detector behind an API asks all that it will be asked, several at a time.
+
+        Parameters
+        ----------
+        items : sequence of LabelledTrajectory
+        progress : callable, optional
+            Called with the number of requests that are done.
+        """
+
     @abstractmethod
     def detect(
         self, trajectory: Trajectory, threshold: float | None = None, top_k: int | None = None
@@ -114,6 +129,10 @@ class Detector(ABC):
 
         None where the detector has no such scores; average precision then uses its predictions.
         """
+        return None
+
+    def no_answer(self, trajectory: Trajectory) -> str | None:
+        """Return why `detect` has no answer about a trajectory; None where it has one, be it that it finds nothing."""
         return None
 
     def trained_on(self) -> frozenset[str]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from redclf.detectors.base import Prediction
 from redclf.detectors.registry import create_detector
-from redclf.errors import RedclfError
+from redclf.errors import RedclfError, TraceError
 from redclf.tokens import step_tokens
 from redclf.trajectory import Trajectory
 
@@ -111,7 +111,7 @@ class Scorer:
 
     def __init__(self, settings: ScorerSettings) -> None:
         self.settings = settings
-        self._detector = create_detector(settings.detector, settings.model, settings.threads)
+        self._detector = create_detector(settings.detector, settings.model, threads=settings.threads)
 
     def __call__(self, trajectory: Trajectory) -> Outcome:
         """Score one trajectory; what goes wrong is in the outcome."""
@@ -129,6 +129,9 @@ class Scorer:
     def _score(self, trajectory: Trajectory, where: str) -> Outcome:
         settings = self.settings
         predictions = self._detector.detect(trajectory, settings.threshold, settings.top_k)
+        reason = None if predictions else self._detector.no_answer(trajectory)
+        if reason is not None:
+            raise TraceError(f"no answer of {self._detector.name}: {reason}", where)
         warnings = pairing_warnings(trajectory)
         return Outcome(
             where,
