@@ -72,6 +72,9 @@ def detect(
     strict: Annotated[bool, typer.Option("--strict", help="Stop at the first error.")] = False,
     workers: Annotated[int, typer.Option(metavar="N", help="Score in N processes; 0 for one a core.")] = 1,
     engine: Annotated[str, typer.Option(help="local, or ray: N actors on a Ray cluster (extra `ray`).")] = "local",
+    redact: Annotated[
+        bool, typer.Option("--redact", help="Mask keys, tokens, passwords, e-mail and card numbers in all output.")
+    ] = False,
     resume: Annotated[
         bool, typer.Option("--resume", help="Go on with the unfinished --output of a killed run.")
     ] = False,
@@ -99,6 +102,7 @@ def detect(
         workers=workers or os.cpu_count() or 1,
         engine=engine,
         resume=resume,
+        redact=redact,
     )
     if run_detect(options):
         raise typer.Exit(FAILURE)

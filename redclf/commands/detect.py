@@ -19,6 +19,7 @@ from redclf.engine.scorer import Counts, Done, Key, Outcome, ScorerSettings
 from redclf.errors import RedclfError
 from redclf.readers import Reading, find_files
 from redclf.readers.registry import AUTO, reader_named
+from redclf.redact import redact
 from redclf.tokens import step_tokens
 from redclf.trajectory import Trajectory
 
@@ -48,6 +49,7 @@ class DetectOptions:
     workers: int = 1
     engine: str = LOCAL
     resume: bool = False
+    redact: bool = False
 
 
 @dataclass
@@ -87,7 +89,7 @@ class _Run:
         """Report an error and go on, or stop where that was asked for."""
         if self.options.strict:
             raise error
-        complain(str(error))
+        complain(redact(str(error)) if self.options.redact else str(error))
         self.totals.errors += 1
 
     def take(self, outcome: Outcome) -> None:
@@ -130,7 +132,12 @@ def run_detect(options: DetectOptions) -> int:
         )
     quiet = options.as_json or options.output is not None
     settings = ScorerSettings(
-        options.detector, options.model, options.threshold, options.top_k, render=None if quiet else render
+        options.detector,
+        options.model,
+        options.threshold,
+        options.top_k,
+        render=None if quiet else render,
+        redact=options.redact,
     )
     screen = None if options.as_json else console()
     done: dict[Key, list[tuple[int, int]]] = {}
@@ -176,6 +183,7 @@ def _about(options: DetectOptions) -> dict[str, Any]:
         "threshold": options.threshold,
         "top_k": options.top_k,
         "format": options.format,
+        "redact": options.redact,
     }
     return {key.replace("_", "-"): value for key, value in values.items()}
 

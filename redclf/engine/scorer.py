@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from redclf.detectors.base import Prediction
 from redclf.detectors.registry import create_detector
 from redclf.errors import RedclfError, TraceError
+from redclf.redact import redact, redact_trajectory
 from redclf.tokens import step_tokens
 from redclf.trajectory import Trajectory
 
@@ -86,6 +87,8 @@ class ScorerSettings:
         Of the encoder.
     render : callable or None
         A function of a module; what it returns goes into `Outcome.drawing`.
+    redact : bool
+        Whether secrets are masked in all that comes out. The detector sees what is there.
     """
 
     detector: str
@@ -94,6 +97,7 @@ class ScorerSettings:
     top_k: int | None = None
     threads: int | None = None
     render: Render | None = None
+    redact: bool = False
 
 
 class Scorer:
@@ -133,11 +137,15 @@ class Scorer:
         if reason is not None:
             raise TraceError(f"no answer of {self._detector.name}: {reason}", where)
         warnings = pairing_warnings(trajectory)
+        counts = Counts.of(trajectory, [prediction.step for prediction in predictions])
+        if settings.redact:
+            trajectory = redact_trajectory(trajectory)
+            predictions = [replace(p, reason=redact(p.reason), tool=redact(p.tool)) for p in predictions]
         return Outcome(
             where,
             to_record(trajectory, predictions, warnings),
             warnings=tuple(warnings),
-            counts=Counts.of(trajectory, [prediction.step for prediction in predictions]),
+            counts=counts,
             drawing=settings.render(trajectory, predictions) if settings.render else None,
         )
 
