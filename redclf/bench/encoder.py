@@ -109,7 +109,8 @@ def measure(
         },
     }
     if "fp32 torch, batches of 16" in times:
-        found["ratios"]["int8 against fp32 torch"] = times["fp32 torch, batches of 16"] / own
+        same = times["int8, batches of 16"]
+        found["ratios"]["int8 against fp32 torch, both in batches of 16"] = times["fp32 torch, batches of 16"] / same
         naive = times["fp32 torch, one by one"] * every / len(read)
         found["ratios"]["int8 pruned against naive fp32 torch over all pairs"] = naive / own
     found["limit"] = _limit(detector, sample, own)
