@@ -92,4 +92,5 @@ def redact_trajectory(trajectory: Trajectory) -> Trajectory:
         id=mask(trajectory.id),
         messages=tuple(message(item) for item in trajectory.messages),
         policy=mask(trajectory.policy),
+        source=None if trajectory.source is None else mask(trajectory.source),
     )

@@ -94,6 +94,7 @@ def test_nothing_that_detect_writes_has_them(tmp_path, capfd, more):
     assert "ann@example.org" in run() or secret in run()
     shown = run("--redact")
     assert secret not in shown and "ann@example.org" not in shown and "[e-mail]" in shown
+    assert "expected none with --redact" in run("--redact", "--resume", "--output", str(tmp_path / "x"))
     target = tmp_path / "out.jsonl"
     run("--redact", "--output", str(target))
     assert "ann@example.org" not in target.read_text() and "Duplicated" in target.read_text()

@@ -87,9 +87,10 @@ class _Run:
 
     def fail(self, error: RedclfError) -> None:
         """Report an error and go on, or stop where that was asked for."""
+        shown = redact(str(error)) if self.options.redact else str(error)
         if self.options.strict:
-            raise error
-        complain(redact(str(error)) if self.options.redact else str(error))
+            raise RedclfError(shown)
+        complain(shown)
         self.totals.errors += 1
 
     def take(self, outcome: Outcome) -> None:
@@ -130,6 +131,8 @@ def run_detect(options: DetectOptions) -> int:
         raise RedclfError(
             f"--workers: expected 1 for {options.detector}, which sends several requests at a time itself"
         )
+    if options.resume and options.redact:
+        raise RedclfError("--resume: expected none with --redact, which masks the names that it goes by")
     quiet = options.as_json or options.output is not None
     settings = ScorerSettings(
         options.detector,

@@ -139,7 +139,7 @@ class Scorer:
         warnings = pairing_warnings(trajectory)
         counts = Counts.of(trajectory, [prediction.step for prediction in predictions])
         if settings.redact:
-            trajectory = redact_trajectory(trajectory)
+            where, trajectory = redact(where), redact_trajectory(trajectory)
             predictions = [replace(p, reason=redact(p.reason), tool=redact(p.tool)) for p in predictions]
         return Outcome(
             where,
@@ -177,8 +177,14 @@ def to_record(trajectory: Trajectory, predictions: Sequence[Prediction], warning
         "source": trajectory.source,
         "failed": trajectory.failed,
         "warnings": list(warnings),
-        "predictions": [prediction.to_dict() for prediction in predictions],
+        "predictions": [_with_call_id(trajectory, prediction) for prediction in predictions],
     }
+
+
+def _with_call_id(trajectory: Trajectory, prediction: Prediction) -> dict[str, Any]:
+    """Return a prediction's record with the id that the call has in its own format, where it has one."""
+    call_id = trajectory.interaction_at(prediction.step).call.id
+    return prediction.to_dict() | ({} if call_id is None else {"call_id": call_id})
 
 
 def key_of(trajectory: Trajectory) -> Key:

@@ -173,6 +173,11 @@ def test_other_engines_write_the_same_bytes(detect, traces, tmp_path, more):
     assert detect(traces, "--json", *more)[1] == detect(traces, "--json")[1]
 
 
+def test_a_step_is_found_in_its_own_tool_by_the_calls_id(detect, traces):
+    out = detect(traces, "--json")[1].splitlines()
+    assert all(found["call_id"] == "c" for line in out for found in json.loads(line)["predictions"])
+
+
 def test_tables_from_several_processes(detect, traces):
     assert detect(traces, "--workers", "2") == detect(traces)
 
