@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from deadly import NOTES, die_once_or_always
+from local_ray import local_cluster
 
 from redclf.engine.local import score_all
 from redclf.engine.ray_engine import score_files
@@ -13,23 +14,15 @@ from redclf.engine.scorer import ScorerSettings, key_of
 from redclf.errors import RedclfError
 from redclf.readers import iter_trajectories
 
-ray = pytest.importorskip("ray")
 ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture(scope="module", autouse=True)
 def cluster(tmp_path_factory):
     os.environ[NOTES] = str(tmp_path_factory.mktemp("deaths"))
-    variables = {NOTES: os.environ[NOTES], "PYTHONPATH": os.pathsep.join(map(str, (ROOT, ROOT / "tests" / "helpers")))}
-    ray.init(
-        num_cpus=2,
-        include_dashboard=False,
-        log_to_driver=False,
-        configure_logging=False,
-        runtime_env={"env_vars": variables},
-    )
-    yield
-    ray.shutdown()
+    places = os.pathsep.join(map(str, (ROOT, ROOT / "tests" / "helpers")))
+    with local_cluster(**{NOTES: os.environ[NOTES], "PYTHONPATH": places}):
+        yield
     del os.environ[NOTES]
 
 
