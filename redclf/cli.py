@@ -152,6 +152,67 @@ def prune(
 
 
 @app.command()
+def summary(
+    paths: Annotated[list[Path], typer.Argument(metavar="PATH...", help="Trace files, or folders of them.")],
+    json_file: Annotated[Path | None, typer.Option("--json", metavar="FILE", help="Write the figures to FILE.")] = None,
+    csv_file: Annotated[Path | None, typer.Option("--csv", metavar="FILE", help="Write the figures as CSV.")] = None,
+    format: Annotated[str, typer.Option(help="Trace format (see `redclf formats`); told from the content.")] = "auto",
+    detector: Annotated[str, typer.Option(help=_DETECTOR)] = "cross-encoder",
+    model: Annotated[str | None, typer.Option(metavar="DIR", help=_MODEL)] = None,
+    threshold: Annotated[float | None, typer.Option(help="Least probability of redundancy, 0 to 1.")] = None,
+    prices: Annotated[Path | None, typer.Option(metavar="FILE", help="Price table; the shipped one else.")] = None,
+    priced_as: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Model whose price applies where a trace names none.")
+    ] = None,
+) -> None:
+    """Say where the waste is: by category, tool, model and file, in tokens and money."""
+    from redclf.commands.summary import SummaryOptions, run_summary
+
+    _check_threshold(threshold)
+    options = SummaryOptions(tuple(paths), format, detector, model, threshold, prices, priced_as)
+    if run_summary(options, json_file, csv_file):
+        raise typer.Exit(FAILURE)
+
+
+@app.command()
+def gate(
+    paths: Annotated[list[Path], typer.Argument(metavar="PATH...", help="Trace files, or folders of them.")],
+    max_share: Annotated[
+        list[str] | None, typer.Option(metavar="[CATEGORY=]X", help="Share of steps that may be redundant, 0 to 1.")
+    ] = None,
+    max_count: Annotated[
+        list[str] | None, typer.Option(metavar="[CATEGORY=]N", help="Redundant steps, in all or of a category.")
+    ] = None,
+    max_tokens: Annotated[
+        list[str] | None, typer.Option(metavar="[CATEGORY=]N", help="Tokens that redundant steps may cost.")
+    ] = None,
+    baseline: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="No larger a share than in this summary, by category, too.")
+    ] = None,
+    tolerance: Annotated[float, typer.Option(help="Share of steps by which the baseline may be exceeded.")] = 0.0,
+    write_baseline: Annotated[Path | None, typer.Option(metavar="FILE", help="Write this run's summary.")] = None,
+    junit: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the verdict as JUnit XML.")] = None,
+    markdown: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the verdict as Markdown.")] = None,
+    format: Annotated[str, typer.Option(help="Trace format (see `redclf formats`); told from the content.")] = "auto",
+    detector: Annotated[str, typer.Option(help=_DETECTOR)] = "cross-encoder",
+    model: Annotated[str | None, typer.Option(metavar="DIR", help=_MODEL)] = None,
+    threshold: Annotated[float | None, typer.Option(help="Least probability of redundancy, 0 to 1.")] = None,
+) -> None:
+    """Check limits on waste, for CI: exit code 1 where one is broken, 2 after an error."""
+    from redclf.commands.summary import GateOptions, SummaryOptions, run_gate
+    from redclf.gate import COUNT, SHARE, TOKENS, parse_limit
+
+    _check_threshold(threshold)
+    if not 0 <= tolerance <= 1:
+        raise RedclfError(f"--tolerance: expected a number from 0 to 1, got {tolerance}")
+    given = ((SHARE, max_share), (COUNT, max_count), (TOKENS, max_tokens))
+    limits = tuple(parse_limit(kind, text) for kind, texts in given for text in texts or ())
+    options = SummaryOptions(tuple(paths), format, detector, model, threshold)
+    if not run_gate(options, GateOptions(limits, baseline, tolerance, write_baseline, junit, markdown)):
+        raise typer.Exit(1)
+
+
+@app.command()
 def reduce_replay(
     paths: Annotated[list[Path], typer.Argument(metavar="PATH...", help="Trace files, or folders of them.")],
     reflector: Annotated[
