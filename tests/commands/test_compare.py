@@ -64,7 +64,7 @@ def shell(tiny_root, folder, detectors, *arguments):
 def config(folder, server, kind="llm", **fields):
     path = folder / f"{kind}.yaml"
     values = {"model": "m", "base_url": server.base_url if kind == "llm" else server.root, **fields}
-    path.write_text(json.dumps({"timeout": 0.5, "backoff": 0.001, **values}))
+    path.write_text(json.dumps({"timeout": 2.0, "backoff": 0.001, **values}))
     return f"{kind}:{path}"
 
 

@@ -19,7 +19,7 @@ def jev(tmp_path):
     made = []
 
     def make(server, **fields):
-        config = {"base_url": server.root, "timeout": 0.4, "backoff": 0.001, **fields}
+        config = {"base_url": server.root, "timeout": 2.0, "backoff": 0.001, **fields}
         path = tmp_path / "jev.yaml"
         path.write_text(json.dumps(config))
         made.append(create_detector(f"jev:{path}", requests=tmp_path / "requests"))

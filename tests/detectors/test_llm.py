@@ -20,7 +20,7 @@ def judge(tmp_path, tiny_root):
     made = []
 
     def make(server, **fields):
-        config = {"model": "m", "base_url": server.base_url, "timeout": 0.4, "backoff": 0.001, **fields}
+        config = {"model": "m", "base_url": server.base_url, "timeout": 2.0, "backoff": 0.001, **fields}
         path = tmp_path / "judge.yaml"
         path.write_text(json.dumps(config))
         made.append(create_detector(f"llm:{path}", None, tiny_root, tmp_path / "requests"))

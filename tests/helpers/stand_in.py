@@ -213,7 +213,7 @@ def _handler(server: StandIn) -> type[BaseHTTPRequestHandler]:
             if fault == "500":
                 return self._send(500, {"error": {"message": self._words("internal")}})
             if fault == "timeout":
-                server.ended.wait(1.0)
+                server.ended.wait(30.0)
                 self.close_connection = True
                 return None
             if fault == "reset":

@@ -25,13 +25,13 @@ def _key(monkeypatch):
     monkeypatch.setenv("JUDGE_KEY", KEY)
 
 
-def chat(server, timeout=0.3):
+def chat(server, timeout=1.0):
     body = {"model": "m", "messages": [{"role": "user", "content": QUESTION}], "max_tokens": 9, "thinking": "off"}
     client = OpenAIClient(LLMConfig("m", server.base_url, timeout=timeout), Secret("JUDGE_KEY"))
     return lambda: client.ask(Request.of(server.base_url, "stepdet", "t", body))
 
 
-def system_one(server, timeout=0.3):
+def system_one(server, timeout=1.0):
     body = next(pack("jev-1", {"trajectory": []}, [category_question((1, 2)), category_question((3, 4))], 16, 10**6))
     client = JevClient(JevConfig("jev-1", server.root, timeout=timeout), Secret("JUDGE_KEY"))
     return lambda: client.ask(Request.of(server.root, "stepdet", "t", body))
