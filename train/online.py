@@ -17,6 +17,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -172,7 +173,9 @@ def run_fold(sides: Mapping[tuple[str, str], Side], fold: int, workers: int) -> 
         models = {online: side.stack.model(frozenset({fold})) for (_, online), side in sides.items()}
         weights = first.workshop.recipe.weights
         jobs = [(item, first.workshop.tables[item.id], weights) for item in test]
-        with ProcessPoolExecutor(workers, initializer=_take_models, initargs=(models,)) as pool:
+        # A fork would copy the state of OpenMP, with which LightGBM then waits for threads that are not there.
+        context = get_context("spawn")
+        with ProcessPoolExecutor(workers, context, initializer=_take_models, initargs=(models,)) as pool:
             answers = list(pool.map(_score_online, jobs, chunksize=2))
         for name, path in files.items():
             save_scores(path, {item.id: found[name] for item, found in zip(test, answers, strict=True)})
