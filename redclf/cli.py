@@ -228,7 +228,7 @@ def reduce_replay(
     ] = None,
     model: Annotated[
         str | None, typer.Option(metavar="NAME", help="Whose prices apply; the trace's own model else.")
-    ] = (None),
+    ] = None,
 ) -> None:
     """Play recorded runs through a context reducer: what it saves, and what the agent would have missed."""
     from redclf.commands.reduce_replay import ReplayOptions, run_reduce_replay

@@ -6,20 +6,11 @@ import json
 import random
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TypeVar
 
 from redclf.readers.writing import to_chat
 from redclf.trajectory import Message, ToolCall, Trajectory
 
-T = TypeVar("T")
 _TOOLS = ("search_orders", "get_order", "get_customer", "list_stock", "update_order")
-
-
-def spread(items: Sequence[T], count: int) -> list[T]:
-    """Return `count` items spread evenly over a sequence, all of it where it has no more."""
-    if count >= len(items):
-        return list(items)
-    return [items[place * len(items) // count] for place in range(count)]
 
 
 def synthetic(steps: int, seed: int = 0) -> Trajectory:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from redclf.bench.machine import fp32_rate, int8_rate
+from redclf.benchmark.data import spread
 from redclf.detectors.cross_encoder import CrossEncoderDetector
 from redclf.errors import ModelError
 from redclf.relations.features import Relations
@@ -81,7 +82,7 @@ def measure(
     read = detector.pairs
     if not read:
         return {"pairs_read": 0, "pairs_in_all": every}
-    sample = [read[place * len(read) // min(pairs, len(read))] for place in range(min(pairs, len(read)))]
+    sample = spread(read, pairs)
     path = detector.folder.path / "encoder.onnx"
     backends: dict[str, Encoder] = {
         "int8, as detect does": OnnxEncoder(path, batch=detector.partners),
@@ -90,7 +91,7 @@ def measure(
     }
     try:
         torch = CrossEncoderDetector(model, backend="torch", device="cpu")
-        backends["fp32 torch, one by one"] = _one_by_one(torch)
+        backends["fp32 torch, one by one"] = _OneByOne(torch)
         backends["fp32 torch, batches of 16"] = torch.encoder
     except ModelError as error:
         log(f"torch left out: {error}")
@@ -117,7 +118,7 @@ def measure(
     return found
 
 
-class _one_by_one:  # noqa: N801
+class _OneByOne:
     """A torch encoder with batches of one."""
 
     def __init__(self, detector: CrossEncoderDetector) -> None:

@@ -16,13 +16,13 @@ from typing import Any
 import numpy as np
 
 from redclf import __version__
-from redclf.bench.data import spread, synthetic, write_lines
+from redclf.bench.data import synthetic, write_lines
 from redclf.bench.encoder import CountingDetector, measure
 from redclf.bench.machine import describe, install_bytes
-from redclf.benchmark.data import LabelledTrajectory
+from redclf.benchmark.data import LabelledTrajectory, spread
 from redclf.detectors.cross_encoder import CrossEncoderDetector
 from redclf.engine.local import score_all
-from redclf.engine.scorer import ScorerSettings
+from redclf.engine.scorer import Scorer, ScorerSettings
 from redclf.trajectory import Trajectory
 
 #: Trajectories and steps of the whole benchmark (arXiv 2605.29893).
@@ -126,7 +126,7 @@ def _latency(detector: CrossEncoderDetector, sample: Sequence[Trajectory], longe
 
 def _throughput(settings: BenchSettings, sample: Sequence[Trajectory]) -> dict[str, Any]:
     """Return the throughput of several processes, the time of their start left out by the difference of two runs."""
-    scorer = ScorerSettings("cross-encoder", settings.model)
+    scorer = Scorer(ScorerSettings("cross-encoder", settings.model))
     seconds = []
     for part in (sample[: settings.workers], [*sample, *sample[: settings.workers]]):
         started = time.perf_counter()

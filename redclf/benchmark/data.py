@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from redclf.errors import TraceError
 from redclf.readers.redundancybench import read_simulations
@@ -21,6 +21,7 @@ SPLITS = "splits.json"
 HUMAN = "human_annotation"
 
 Step = tuple[int, int]
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +122,13 @@ def load_benchmark(root: str | Path, subset: str | None = None, domain: str | No
             seen[item.id] = place
             items.append(item)
     return items
+
+
+def spread(items: Sequence[T], count: int) -> list[T]:
+    """Return `count` items spread evenly over a sequence, all of it where it has no more."""
+    if count >= len(items):
+        return list(items)
+    return [items[place * len(items) // count] for place in range(count)]
 
 
 def load_splits(root: str | Path) -> dict[str, int]:

@@ -16,7 +16,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from redclf.benchmark.compare import Comparison, Row, sweep, unique_labels
-from redclf.benchmark.data import LabelledTrajectory, load_benchmark
+from redclf.benchmark.data import LabelledTrajectory, load_benchmark, spread
 from redclf.benchmark.evaluate import check_out_of_sample, count_in_sample, evaluate
 from redclf.benchmark.published import load_published
 from redclf.benchmark.results import ResultFileDetector, result_record, write_results
@@ -125,9 +125,7 @@ def _load(options: CompareOptions) -> list[LabelledTrajectory]:
         items = load_benchmark(options.data, options.subset, options.domain)
     for warning in caught:
         complain(str(warning.message), "warning")
-    if options.limit is None or options.limit >= len(items):
-        return items
-    return [items[place * len(items) // options.limit] for place in range(options.limit)]
+    return items if options.limit is None else spread(items, options.limit)
 
 
 def _score(spec: str, judge: Detector, items: Sequence[LabelledTrajectory]) -> Row:

@@ -13,9 +13,9 @@ from redclf import __version__
 from redclf.commands.output import ResumableWriter, complain, console, count, one_line, print_json
 from redclf.commands.progress import Progress
 from redclf.detectors.base import Prediction
-from redclf.detectors.registry import PREFIXES, create_detector
+from redclf.detectors.registry import PREFIXES
 from redclf.engine.local import score_all
-from redclf.engine.scorer import Counts, Done, Key, Outcome, ScorerSettings
+from redclf.engine.scorer import Counts, Done, Key, Outcome, Scorer, ScorerSettings
 from redclf.errors import RedclfError
 from redclf.readers import Reading, find_files
 from redclf.readers.registry import AUTO, reader_named
@@ -144,22 +144,23 @@ def run_detect(options: DetectOptions) -> int:
     )
     screen = None if options.as_json else console()
     done: dict[Key, list[tuple[int, int]]] = {}
-    writer = None
     if options.output is not None:
         _check_output(options)
         if options.resume and options.output.exists() and not ResumableWriter.part_of(options.output).exists():
             console(stderr=True).print(f"nothing to resume: {options.output} is complete", markup=False)
             return 0
-        create_detector(options.detector, options.model)  # an unfinished run is not given up for a mistyped name
+    scorer = Scorer(settings)  # before any file is opened: an unfinished run is not given up for a mistyped name
+    writer = None
+    if options.output is not None:
         writer = ResumableWriter(options.output, _about(options), options.resume, partial(_note_done, done))
     with Progress(wanted=quiet) as progress:
         run = _Run(options, writer, None if quiet or screen is None else screen.print, progress)
         try:
             if options.engine == RAY:
-                _score_on_ray(run, settings, done)
+                _score_on_ray(run, scorer, done)
             else:
                 trajectories = _read_all(run)
-                for outcome in score_all(trajectories, settings, options.workers, done):
+                for outcome in score_all(trajectories, scorer, options.workers, done):
                     run.take(outcome)
         except BaseException:
             if writer is not None:
@@ -213,7 +214,7 @@ def _read_all(run: _Run) -> Iterator[Trajectory]:
         yield from reading
 
 
-def _score_on_ray(run: _Run, settings: ScorerSettings, done: Done) -> None:
+def _score_on_ray(run: _Run, scorer: Scorer, done: Done) -> None:
     from redclf.engine.ray_engine import score_files
 
     files: list[Path] = []
@@ -222,7 +223,7 @@ def _score_on_ray(run: _Run, settings: ScorerSettings, done: Done) -> None:
             files += find_files(path)
         except RedclfError as error:
             run.fail(error)
-    for item in score_files(files, settings, run.options.format, run.options.workers, done):
+    for item in score_files(files, scorer, run.options.format, run.options.workers, done):
         if isinstance(item, RedclfError):
             run.fail(item)
         else:

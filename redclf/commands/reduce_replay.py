@@ -14,7 +14,7 @@ from redclf.errors import RedclfError
 from redclf.readers import iter_trajectories
 from redclf.readers.registry import AUTO, reader_named
 from redclf.reduce.reflectors import REFLECTORS, create_reflector
-from redclf.reduce.replay import Replay, replay
+from redclf.reduce.replay import Replay, replay_all
 from redclf.trajectory import Trajectory
 
 _MILLION = 1_000_000
@@ -76,11 +76,7 @@ def run_reduce_replay(options: ReplayOptions) -> int:
 
 
 def _replay(trajectories: Sequence[Trajectory], name: str, options: ReplayOptions) -> Replay:
-    reflector = create_reflector(name)
-    total = Replay()
-    for trajectory in trajectories:
-        total += replay(trajectory, reflector, options.a, options.b, options.theta)
-    return total
+    return replay_all(trajectories, create_reflector(name), options.a, options.b, options.theta)
 
 
 def _record(name: str, found: Replay, ceiling: Replay, options: ReplayOptions) -> dict[str, Any]:

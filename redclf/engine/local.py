@@ -19,7 +19,7 @@ _AHEAD = 3
 
 
 def score_all(
-    trajectories: Iterable[Trajectory], settings: ScorerSettings, workers: int = 1, done: Done | None = None
+    trajectories: Iterable[Trajectory], scorer: Scorer, workers: int = 1, done: Done | None = None
 ) -> Iterator[Outcome]:
     """Yield the outcome of every trajectory, in order, as soon as it and those before it are there.
 
@@ -27,18 +27,14 @@ def score_all(
     ----------
     trajectories : iterable of Trajectory
         Read as scoring goes on, not ahead of it by more than a few.
-    settings : ScorerSettings
+    scorer : Scorer
+        Scores in this process; further ones load their own from its settings.
     workers : int
         Processes; 1 scores in this one.
     done : mapping, optional
         Keys of trajectories that an earlier run has scored, to the steps that it found.
-
-    Raises
-    ------
-    RedclfError
-        If the detector can't be loaded.
     """
-    scorer = Scorer(settings)  # with more processes, too: what is wrong with the model is said once, and here
+    settings = scorer.settings
     before = {} if done is None else done
     if workers == 1:
         for trajectory in trajectories:

@@ -38,16 +38,15 @@ class _Actor:
         return {"items": pickle.dumps(items)}
 
 
-def score_files(
-    files: Sequence[Path], settings: ScorerSettings, format: str, workers: int, done: Done
-) -> Iterator[Item]:
+def score_files(files: Sequence[Path], scorer: Scorer, format: str, workers: int, done: Done) -> Iterator[Item]:
     """Yield the outcomes and errors of all files, in the order of the files and of the records in them.
 
     Parameters
     ----------
     files : sequence of Path
         On storage that every node sees.
-    settings : ScorerSettings
+    scorer : Scorer
+        Whose settings each actor loads its own from.
     format : str
     workers : int
         Actors, of one CPU each.
@@ -57,7 +56,7 @@ def score_files(
     Raises
     ------
     RedclfError
-        If Ray is not installed, the detector can't be loaded, or a file's actor died again and again.
+        If Ray is not installed, or a file's actor died again and again.
     """
     try:
         import ray
@@ -66,7 +65,6 @@ def score_files(
         raise RedclfError("--engine ray: expected the package ray, found none (pip install 'redclf[ray]')") from None
     if not files:
         return
-    Scorer(settings)
     for name in ("ray", "ray.data"):
         logging.getLogger(name).setLevel(logging.ERROR)
     own = not ray.is_initialized()
@@ -78,7 +76,7 @@ def score_files(
     rows = ray.data.from_items([{"path": str(path)} for path in files], override_num_blocks=len(files))
     scored = rows.map(
         _Actor,  # type: ignore[arg-type]  # Ray takes classes, too
-        fn_constructor_args=(settings, format, done, str(Path.cwd())),
+        fn_constructor_args=(scorer.settings, format, done, str(Path.cwd())),
         compute=ray.data.ActorPoolStrategy(size=min(workers, len(files))),
         num_cpus=1,
         ray_remote_args_fn=lambda: {"max_restarts": _TRIES, "max_task_retries": _TRIES},

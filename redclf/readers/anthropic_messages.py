@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from redclf.readers.base import Reader, UniqueIds, build_each
+from redclf.readers.base import Reader, UniqueIds, build_each, default_id
 from redclf.readers.blocks import add_blocks, has_blocks
-from redclf.readers.building import Builder, text_of
+from redclf.readers.building import Builder, model_of, text_of
 from redclf.readers.document import Document, OnError
-from redclf.readers.fields import Place, clean, optional_id, record_object
+from redclf.readers.fields import Place, optional_id, record_object
 from redclf.readers.messages import system_text
 from redclf.trajectory import Trajectory
 
@@ -32,7 +32,6 @@ class AnthropicReader(Reader):
 
     def read(self, document: Document, on_error: OnError) -> Iterator[Trajectory]:
         """Yield the trajectories; a message with several results becomes one for each."""
-        stem = clean(document.path.stem)
         unique = UniqueIds()
 
         def build(place: Place, value: Any) -> Trajectory:
@@ -50,15 +49,14 @@ class AnthropicReader(Reader):
                     raise builder.next.expected("role", "user, assistant or system", role)
                 add_blocks(builder, role, entry.get("content"), entry.get("usage"))
             messages = builder.done()
-            number = place.record.rpartition(" ")[2]
-            wanted = optional_id(record, "id", place) or (f"{stem}:{number}" if number else stem)
+            wanted = optional_id(record, "id", place) or default_id(document, place)
             model = record.get("model")
             return Trajectory(
                 unique(wanted),
                 messages,
                 policy=system_text(messages),
                 source=place.source,
-                extra={"model": clean(model)} if isinstance(model, str) else {},
+                extra=model_of(model),
             )
 
         head = document.head

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from redclf.errors import TraceError
 from redclf.readers.document import Document, OnError
-from redclf.readers.fields import Place
+from redclf.readers.fields import Place, clean
 from redclf.trajectory import Trajectory
 
 
@@ -77,6 +77,13 @@ def build_each(
             on_error(error)
             continue
         yield trajectory
+
+
+def default_id(document: Document, place: Place) -> str:
+    """Return the id of a record that has none of its own: the file's name, and the record's number if it has one."""
+    stem = clean(document.path.stem)
+    number = place.record.rpartition(" ")[2]
+    return f"{stem}:{number}" if number else stem
 
 
 class UniqueIds:

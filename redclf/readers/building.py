@@ -112,6 +112,11 @@ def _part(item: object, place: Place, field: str) -> str:
     return f"[{kind}]" if isinstance(kind, str) else ""
 
 
+def model_of(name: object) -> dict[str, str]:
+    """Return what a trajectory's `extra` says of the model: its name, nothing where that is no text."""
+    return {"model": clean(name)} if isinstance(name, str) and name else {}
+
+
 def usage_of(value: object, place: Place, given: Sequence[str], made: Sequence[str]) -> dict[str, int]:
     """Return token counts: the sum of some fields as input, of others as output.
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from redclf.readers.base import Reader, build_each
-from redclf.readers.building import Builder, text_of, usage_of
+from redclf.readers.building import Builder, model_of, text_of, usage_of
 from redclf.readers.document import Document, OnError
 from redclf.readers.fields import Place, clean, got, optional_id, record_object
 from redclf.trajectory import Trajectory
@@ -47,7 +47,7 @@ class GeminiCLIReader(Reader):
                 self._reply(builder, entry, text)
                 model = entry.get("model") or model
         name = optional_id(record, "sessionId", place) or clean(place.path)
-        extra = {"model": clean(model)} if isinstance(model, str) else {}
+        extra = model_of(model)
         return Trajectory(name, builder.done(), source=place.source, extra=extra)
 
     @staticmethod

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from redclf.readers.base import Reader, UniqueIds, build_each
-from redclf.readers.building import Builder, text_of
+from redclf.readers.building import Builder, model_of, text_of
 from redclf.readers.document import Document, OnError
-from redclf.readers.fields import Place, clean, optional_id, record_object
+from redclf.readers.fields import Place, optional_id, record_object
 from redclf.readers.messages import system_text
 from redclf.trajectory import Trajectory
 
@@ -33,7 +33,7 @@ class InspectReader(Reader):
         unique = UniqueIds()
         plan = document.member("eval")
         model = plan.get("model") if isinstance(plan, dict) else None
-        extra = {"model": clean(model)} if isinstance(model, str) else {}
+        extra = model_of(model)
 
         def build(place: Place, value: Any) -> Trajectory:
             record = record_object(value, place, "a sample")

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from redclf.readers.base import Reader, UniqueIds, build_each
-from redclf.readers.building import Builder, text_of, usage_of
+from redclf.readers.base import Reader, UniqueIds, build_each, default_id
+from redclf.readers.building import Builder, model_of, text_of, usage_of
 from redclf.readers.document import Document, OnError
-from redclf.readers.fields import Place, clean, optional_id, record_object
+from redclf.readers.fields import Place, optional_id, record_object
 from redclf.readers.messages import system_text
 from redclf.trajectory import Trajectory
 
@@ -35,7 +35,6 @@ class LangChainReader(Reader):
 
     def read(self, document: Document, on_error: OnError) -> Iterator[Trajectory]:
         """Yield the trajectories."""
-        stem = clean(document.path.stem)
         unique = UniqueIds()
 
         def build(place: Place, value: Any) -> Trajectory:
@@ -53,10 +52,9 @@ class LangChainReader(Reader):
                 metadata = data.get("response_metadata")
                 model = (metadata.get("model_name") if isinstance(metadata, dict) else None) or model
             messages = builder.done()
-            number = place.record.rpartition(" ")[2]
             wanted = optional_id(value, "thread_id", place) if isinstance(value, dict) else None
-            extra = {"model": clean(model)} if isinstance(model, str) else {}
-            name = wanted or (f"{stem}:{number}" if number else stem)
+            extra = model_of(model)
+            name = wanted or default_id(document, place)
             return Trajectory(unique(name), messages, system_text(messages), source=place.source, extra=extra)
 
         head = document.head

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from redclf.readers.base import Reader, UniqueIds, build_each
-from redclf.readers.building import Builder, text_of
+from redclf.readers.building import Builder, model_of, text_of
 from redclf.readers.document import Document, OnError
 from redclf.readers.fields import Place, clean, optional_id, record_object
 from redclf.readers.messages import parse_message, system_text
@@ -50,7 +50,7 @@ class LangfuseReader(Reader):
             model = _fill(builder, observations, record)
             messages = builder.done()
             name = optional_id(record, "id", place) or place.record or clean(document.path.stem)
-            extra = {"model": clean(model)} if isinstance(model, str) else {}
+            extra = model_of(model)
             return Trajectory(unique(name), messages, system_text(messages), source=place.source, extra=extra)
 
         head = document.head

@@ -64,10 +64,6 @@ class MiniSweAgentReader(Reader):
         extra = {"model": model} if model else {}
         return Trajectory(name, messages, system_text(messages), source=place.source, extra=extra)
 
-    def raw_messages(self, record: Any) -> list[Any] | None:
-        """Return None: a call is part of a message's text."""
-        return None
-
 
 def _with_calls(messages: tuple[Message, ...], raw: list[Any], place: Place) -> tuple[Message, ...]:
     builder = Builder(place)

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from redclf.errors import TraceError
-from redclf.readers.base import Reader, UniqueIds, build_each
+from redclf.readers.base import Reader, UniqueIds, build_each, default_id
 from redclf.readers.document import Document, OnError
-from redclf.readers.fields import Place, clean, got, optional_id, optional_number
+from redclf.readers.fields import Place, got, optional_id, optional_number
 from redclf.readers.messages import parse_messages, system_text
 from redclf.trajectory import Trajectory
 
@@ -45,7 +45,6 @@ class OpenAIChatReader(Reader):
 
     def read(self, document: Document, on_error: OnError) -> Iterator[Trajectory]:
         """Yield the trajectories; JSON lines are read one at a time."""
-        stem = clean(document.path.stem)
         unique = UniqueIds()
 
         def build(place: Place, value: Any) -> Trajectory:
@@ -55,9 +54,8 @@ class OpenAIChatReader(Reader):
                 raise place.error(f"expected {what}, got {got(value)}")
             wanted = optional_id(record, "trajectory_id", place) or optional_id(record, "id", place)
             messages = parse_messages(record["messages"], place)
-            number = place.record.rpartition(" ")[2]
             return Trajectory(
-                unique(wanted or (f"{stem}:{number}" if number else stem)),
+                unique(wanted or default_id(document, place)),
                 messages,
                 policy=system_text(messages),
                 task_id=optional_id(record, "task_id", place),

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from redclf.readers.base import Reader, UniqueIds, build_each
-from redclf.readers.building import Builder
+from redclf.readers.base import Reader, UniqueIds, build_each, default_id
+from redclf.readers.building import Builder, model_of
 from redclf.readers.document import Document, OnError
-from redclf.readers.fields import Place, clean, got, optional_id, optional_text, record_object
+from redclf.readers.fields import Place, got, optional_id, optional_text, record_object
 from redclf.readers.messages import system_text
 from redclf.readers.response_items import ITEMS, add_items
 from redclf.trajectory import Trajectory
@@ -37,7 +37,6 @@ class OpenAIResponsesReader(Reader):
 
     def read(self, document: Document, on_error: OnError) -> Iterator[Trajectory]:
         """Yield the trajectories."""
-        stem = clean(document.path.stem)
         unique = UniqueIds()
 
         def build(place: Place, value: Any) -> Trajectory:
@@ -52,10 +51,9 @@ class OpenAIResponsesReader(Reader):
             add_items(builder, ((place, _object(item, place)) for item in _items(record)))
             builder.place = place
             messages = builder.done()
-            number = place.record.rpartition(" ")[2]
-            wanted = optional_id(record, "id", place) or (f"{stem}:{number}" if number else stem)
+            wanted = optional_id(record, "id", place) or default_id(document, place)
             model = record.get("model")
-            extra = {"model": clean(model)} if isinstance(model, str) else {}
+            extra = model_of(model)
             return Trajectory(unique(wanted), messages, system_text(messages), source=place.source, extra=extra)
 
         head = document.head

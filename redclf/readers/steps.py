@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from redclf.readers.base import Reader, UniqueIds, build_each
+from redclf.readers.base import Reader, UniqueIds, build_each, default_id
 from redclf.readers.building import Builder, text_of
 from redclf.readers.document import Document, OnError
-from redclf.readers.fields import Place, clean, optional_id, record_object
+from redclf.readers.fields import Place, optional_id, record_object
 from redclf.readers.messages import system_text
 from redclf.trajectory import Trajectory
 
@@ -41,7 +41,6 @@ class StepsReader(Reader):
 
     def read(self, document: Document, on_error: OnError) -> Iterator[Trajectory]:
         """Yield the trajectories."""
-        stem = clean(document.path.stem)
         unique = UniqueIds()
 
         def build(place: Place, value: Any) -> Trajectory:
@@ -56,8 +55,7 @@ class StepsReader(Reader):
                     add(text)
             add_steps(builder, steps)
             messages = builder.done()
-            number = place.record.rpartition(" ")[2]
-            wanted = optional_id(record, "id", place) or (f"{stem}:{number}" if number else stem)
+            wanted = optional_id(record, "id", place) or default_id(document, place)
             return Trajectory(unique(wanted), messages, system_text(messages), source=place.source)
 
         head = document.head

@@ -5,9 +5,10 @@ import json
 import pytest
 
 from redclf.bench import run
-from redclf.bench.data import spread, synthetic, write_lines
+from redclf.bench.data import synthetic, write_lines
 from redclf.bench.encoder import CountingDetector, operations
 from redclf.bench.machine import describe, fp32_rate, install_bytes, int8_rate, median_seconds
+from redclf.benchmark.data import spread
 from redclf.cli import main
 from redclf.commands.bench import rows
 from redclf.readers import load

@@ -8,7 +8,7 @@ from deadly import NOTES, die_once_or_always
 from traces import chain, step, trace, user
 
 from redclf.engine.local import score_all
-from redclf.engine.scorer import Counts, ScorerSettings, key_of, scored_before
+from redclf.engine.scorer import Counts, Scorer, ScorerSettings, key_of, scored_before
 from redclf.errors import ModelError, RedclfError
 
 HEURISTIC = ScorerSettings("heuristic")
@@ -27,16 +27,16 @@ def deaths(tmp_path, monkeypatch):
 def test_processes_give_what_one_process_gives(tiny_model, tiny_items):
     trajectories = [item.trajectory for item in tiny_items]
     settings = ScorerSettings("cross-encoder", str(tiny_model), threshold=0.0)
-    one = list(score_all(trajectories, settings))
+    one = list(score_all(trajectories, Scorer(settings)))
     assert len(one) == len(trajectories) and any(outcome.record["predictions"] for outcome in one)
-    assert list(score_all(trajectories, settings, workers=2)) == one
+    assert list(score_all(trajectories, Scorer(settings), workers=2)) == one
 
 
 def test_a_process_that_dies_loses_nothing(deaths):
     trajectories = runs(12)
     trajectories[1] = replace(trajectories[1], id="once-1")
     trajectories[7] = replace(trajectories[7], id="once-7")
-    found = list(score_all(trajectories, deaths, workers=2))
+    found = list(score_all(trajectories, Scorer(deaths), workers=2))
     assert [outcome.record["trajectory_id"] for outcome in found] == [run.id for run in trajectories]
     assert not any(outcome.error for outcome in found)
 
@@ -44,7 +44,7 @@ def test_a_process_that_dies_loses_nothing(deaths):
 def test_a_trajectory_that_always_kills_is_reported_and_the_others_are_scored(deaths):
     trajectories = [replace(run, source=f"file, line {n}") for n, run in enumerate(runs(9))]
     trajectories[4] = replace(trajectories[4], id="always")
-    found = list(score_all(trajectories, deaths, workers=2))
+    found = list(score_all(trajectories, Scorer(deaths), workers=2))
     assert [outcome.record is None for outcome in found] == [n == 4 for n in range(9)]
     assert "file, line 4: the process that scored it died" in str(found[4].error)
 
@@ -57,7 +57,7 @@ def test_reading_is_not_far_ahead():
             read.append(run.id)
             yield run
 
-    outcomes = score_all(reading(), HEURISTIC, workers=2)
+    outcomes = score_all(reading(), Scorer(HEURISTIC), workers=2)
     next(outcomes)
     assert len(read) < 10
     outcomes.close()
@@ -68,7 +68,7 @@ def test_reading_is_not_far_ahead():
 def test_what_was_scored_before_is_counted_and_not_scored(workers):
     trajectories = runs(6)
     done = {key_of(trajectories[n]): [trajectories[n].interactions[0].step] for n in (0, 3)}
-    found = list(score_all(trajectories, HEURISTIC, workers, done))
+    found = list(score_all(trajectories, Scorer(HEURISTIC), workers, done))
     assert [outcome.record is None for outcome in found] == [n in (0, 3) for n in range(6)]
     assert found[3] == scored_before(trajectories[3], done[key_of(trajectories[3])])
     assert found[3].counts.redundant == 1 and found[3].counts.redundant_tokens > 0
@@ -77,9 +77,9 @@ def test_what_was_scored_before_is_counted_and_not_scored(workers):
 @pytest.mark.parametrize("workers", [1, 2])
 def test_a_model_that_is_not_there(workers, tmp_path):
     with pytest.raises(ModelError):
-        next(score_all(runs(1), ScorerSettings("cross-encoder", str(tmp_path)), workers))
+        next(score_all(runs(1), Scorer(ScorerSettings("cross-encoder", str(tmp_path))), workers))
     with pytest.raises(RedclfError, match="expected a detector"):
-        next(score_all(runs(1), ScorerSettings("other"), workers))
+        next(score_all(runs(1), Scorer(ScorerSettings("other")), workers))
 
 
 def test_counts():
@@ -94,12 +94,12 @@ def test_arguments_nested_too_deep_are_one_error():
     for _ in range(5_000):
         inner["a"] = inner = {}
     trajectories = [trace(user("go"), step("f", "x", deep), name="deep"), chain(3)]
-    first, second = score_all(trajectories, HEURISTIC)
+    first, second = score_all(trajectories, Scorer(HEURISTIC))
     assert "deep: unexpected RecursionError" in str(first.error) and second.record is not None
 
 
 @pytest.mark.parametrize("workers", [1, 2])
 def test_a_mistake_of_the_program_is_an_outcome(workers, tiny_model):
     bad = replace(chain(3), messages=("no message",), id="odd")
-    (found,) = score_all([bad], HEURISTIC, workers)
+    (found,) = score_all([bad], Scorer(HEURISTIC), workers)
     assert found.record is None and "odd: unexpected" in str(found.error)

@@ -10,7 +10,7 @@ from local_ray import local_cluster
 
 from redclf.engine.local import score_all
 from redclf.engine.ray_engine import score_files
-from redclf.engine.scorer import ScorerSettings, key_of
+from redclf.engine.scorer import Scorer, ScorerSettings, key_of
 from redclf.errors import RedclfError
 from redclf.readers import iter_trajectories
 
@@ -57,13 +57,13 @@ def files(tmp_path):
 def locally(files, settings):
     errors = []
     trajectories = (run for path in files for run in iter_trajectories(path, on_error=errors.append))
-    return list(score_all(trajectories, settings)), errors
+    return list(score_all(trajectories, Scorer(settings))), errors
 
 
 @pytest.mark.parametrize("detector", ["heuristic", "cross-encoder"])
 def test_same_results_in_the_same_order(files, tiny_model, detector):
     settings = ScorerSettings(detector, str(tiny_model) if detector == "cross-encoder" else None, threads=1)
-    found = list(score_files(files, settings, "auto", 2, {}))
+    found = list(score_files(files, Scorer(settings), "auto", 2, {}))
     outcomes, errors = locally(files, settings)
     assert [item for item in found if not isinstance(item, RedclfError)] == outcomes
     assert [str(item) for item in found if isinstance(item, RedclfError)] == list(map(str, errors)) and len(errors) == 1
@@ -74,7 +74,7 @@ def test_same_results_in_the_same_order(files, tiny_model, detector):
 def test_a_worker_that_is_killed_loses_nothing(files):
     files[1].write_text("\n".join(json.dumps(chat(n, f"once-{n}" if n == 12 else None)) for n in range(10, 15)))
     settings = ScorerSettings("heuristic", render=die_once_or_always)
-    found = list(score_files(files, settings, "auto", 2, {}))
+    found = list(score_files(files, Scorer(settings), "auto", 2, {}))
     assert len(found) == 21 and (Path(os.environ[NOTES]) / "once-12").exists()
     assert [item.drawing for item in found if not isinstance(item, RedclfError)][7] == "once-12"
 
@@ -82,5 +82,5 @@ def test_a_worker_that_is_killed_loses_nothing(files):
 def test_what_was_scored_before_is_left_out(files):
     first = next(iter_trajectories(files[0]))
     done = {key_of(first): [first.interactions[0].step]}
-    found = list(score_files(files[:1], ScorerSettings("heuristic"), "auto", 2, done))
+    found = list(score_files(files[:1], Scorer(ScorerSettings("heuristic")), "auto", 2, done))
     assert found[0].record is None and found[0].counts.redundant == 1 and found[1].record is not None
